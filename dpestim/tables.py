@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from html import escape
 from numbers import Integral, Real
 from types import MappingProxyType
@@ -10,6 +11,13 @@ from dpestim.plots import ResultDisplay
 
 #: Rows of a table that are shown in a notebook; a frame has all of them.
 _MOST_ROWS = 200
+#: Characters that nobody sees, and that would write a line anew, or turn the text around them.
+_ORDERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
+
+
+def one_line(text):
+    """Return a text without what breaks lines or turns their direction: names and questions may be of strangers."""
+    return _ORDERS.sub(" ", text)
 
 
 class Table:
@@ -48,13 +56,14 @@ class Table:
 
     def __str__(self):
         lines, more = _shown(self, self._most_lines)
-        return "\n".join([*as_lines(self._head(), lines, self._n_labels), *more, *self._remarks()])
+        told = map(one_line, (*more, *self._remarks()))
+        return "\n".join([*as_lines(self._head(), lines, self._n_labels), *told])
 
     def _repr_html_(self):
         rows, more = _shown(self, _MOST_ROWS)
         head = "".join(f"<th>{escape(name)}</th>" for name in self._head())
         body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-        notes = "".join(f"<p>{escape(sentence)}</p>" for sentence in (*more, *self._remarks()))
+        notes = "".join(f"<p>{escape(one_line(sentence))}</p>" for sentence in (*more, *self._remarks()))
         return (f"<div style='font-family:sans-serif;max-width:60em'><table style='text-align:right'><tr>{head}</tr>"
                 f"{body}</table>{notes}</div>")
 
@@ -160,7 +169,7 @@ def as_text(value):
     if value is None:
         return "-"
     if isinstance(value, bool) or not isinstance(value, Real):
-        return str(value)
+        return one_line(str(value))
     if isinstance(value, Integral):
         return f"{value:,}"
     value = float(value)

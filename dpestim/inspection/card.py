@@ -1,6 +1,5 @@
 """The privacy card: what was collected, from whom, whom to trust, what epsilon means, what is not protected."""
 
-import re
 from collections import Counter
 from html import escape
 
@@ -13,10 +12,7 @@ from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.account import RELEASE, SCORE
 from dpestim.privacy.languages import language as _language
 from dpestim.privacy.ledger import Ledger
-from dpestim.tables import Table
-
-#: Characters that a reader does not see, and that would write a line of the card, or the text around them anew.
-_ORDERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
+from dpestim.tables import Table, one_line
 
 
 def privacy_card(of, language="en"):
@@ -103,11 +99,6 @@ def _card(title, guarantee, say, collected, unprotected=(), guessed=()):
     }, title, worlds, say)
 
 
-def _one_line(text):
-    """Return a text without what breaks lines or turns their direction: names and questions are of strangers."""
-    return _ORDERS.sub(" ", text)
-
-
 def _says(guarantee):
     """Tell whether anything is promised, if only for some values."""
     return guarantee.is_finite or guarantee.relaxation is not None
@@ -152,10 +143,10 @@ class PrivacyCard:
     """
 
     def __init__(self, heading, sections, title, worlds, say):
-        self.title, self.language = _one_line(title), say.name
-        self.sections = {head: _one_line(text) for head, text in sections.items()}
+        self.title, self.language = one_line(title), say.name
+        self.sections = {head: one_line(text) for head, text in sections.items()}
         self.picture, self.chances = worlds.lines, worlds.chances
-        self._heading, self._seen, self._under = _one_line(heading), worlds.html, say("card.worlds")
+        self._heading, self._seen, self._under = one_line(heading), worlds.html, say("card.worlds")
 
     @property
     def html(self):

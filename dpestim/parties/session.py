@@ -21,9 +21,11 @@ from cryptography.x509.oid import NameOID
 from dpestim.exceptions import PartiesError
 from dpestim.parties.limits import MOST_FIRST, MOST_HEADER, MOST_STRANGERS, MOST_WAITING
 from dpestim.parties.wire import PREFIX, decode, encode, left
+from dpestim.shuffle.transport.messages import check_integer
 
 #: Days for which a certificate is valid; seconds that the end of a connection may take, and a stranger's first message.
 _DAYS, _FAREWELL, _GREETING = 365, 1.0, 30.0
+_LAST_PORT = 65535
 _CLOSED = "the connection ended: the server has stopped, or this party was too late; ask the server, and begin again"
 
 
@@ -102,6 +104,7 @@ async def serve(server, certificate, host="127.0.0.1", port=0, *, timeout=None, 
     PartiesError
         Where there is no result; the parties are told.
     """
+    check_integer("port", port, 0, _LAST_PORT)
     hall = _Hall(server, server.patience if timeout is None else timeout)
     listener = await asyncio.start_server(hall.connected, host, port, ssl=certificate.context(),
                                           ssl_handshake_timeout=hall.greeting)
@@ -135,6 +138,9 @@ async def join(party, host, port, fingerprint, *, timeout=None):
     PartiesError
         Where the protocol ended without a result, as far as this party knows.
     """
+    check_integer("port", port, 1, _LAST_PORT)
+    if not isinstance(host, str) or not host:
+        raise ValueError("host must be the name or the address of the server, a str")
     timeout = party.patience if timeout is None else timeout
     try:
         reader, writer = await asyncio.wait_for(asyncio.open_connection(host, port, ssl=of_parties()), timeout)

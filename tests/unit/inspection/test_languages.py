@@ -18,6 +18,7 @@ from dpestim.local import GRRFrequencyEstimator, OUEFrequencyEstimator, PMTransf
 from dpestim.privacy import ZCDP, Neighbours, PrivacyGuarantee
 from dpestim.privacy.languages import language, languages, texts
 from dpestim.privacy.trust import Parties
+from dpestim.tables import as_text
 
 PACKAGE = Path(dpestim.__file__).parent
 #: What a guarantee says in English itself.
@@ -220,12 +221,15 @@ def test_names_and_questions_of_strangers_write_no_line_of_a_card(order):
     forged = f"tea?{order}* The promise: nothing is told {{0}}</div><b>"
     frame = pd.DataFrame({forged: ["a", "b"]})
     plain = [GRRFrequencyEstimator(1.0, categories=[["a", "b"]]).fit(frame)]
-    surveys = [Survey(grr(), name=forged, questions=forged)]
-    for of in plain + surveys:
+    for of in (*plain, Survey(grr(), name=forged, questions=forged)):
         for name in languages():
             card = privacy_card(of, name)
             assert "nothing is told {0}</div><b>" in str(card)
             assert order not in str(card).replace("\n* ", "").replace("\n  [", "")
             assert str(card).count("\n") == len(card.sections) + len(card.picture)
             assert "<b>" not in card.html
-            card.html.encode()
+    survey = Survey(grr(categories={"drink": [forged, "tea"]}), name=forged, questions=forged)
+    for text in (str(survey), survey._repr_html_(), as_text(forged)):
+        assert "nothing is told {0}" in text
+        assert f"{order}* The promise" not in text
+        assert order == "\n" or order not in text

@@ -61,6 +61,18 @@ def test_equal_terms_are_signed_alike_whatever_their_types():
     assert RelayTerms(np.int64(4)).context(directory) == RelayTerms(4).context(directory)
 
 
+@pytest.mark.parametrize(("host", "port"), [("127.0.0.1", -1), ("127.0.0.1", 1 << 16), ("127.0.0.1", "80"), (
+    "127.0.0.1", None), (None, 80), ("", 80), (5, 80)])
+def test_what_are_no_addresses_is_refused(host, port):
+    owner, *identities = (Identity() for _ in range(4))
+    directory = Directory(owner.public, [identity.public for identity in identities])
+    with pytest.raises(ValueError, match=r"(host|port) must be"):
+        SecureSum(3, 3).join(VECTORS[0], 0, identities[0], directory, host, port, "00" * 32)
+    if port != 80:
+        with pytest.raises(ValueError, match="port must be"):
+            SecureSum(3, 3).serve(owner, directory, Certificate.make(), port=port)
+
+
 def over_sockets():
     secure, certificate, ports = SecureSum(3, 3, label="May"), Certificate.make(), Queue()
     owner, *identities = (Identity() for _ in range(4))
