@@ -15,7 +15,7 @@ demo: $(VENV)/.built
 	$(BIN)/python examples/teenagers.py --output demo-output
 	$(BIN)/python examples/sdldp.py --output demo-output
 	$(BIN)/python examples/yrbss_model.py --output demo-output
-	$(BIN)/python examples/statistics.py --output demo-output
+	$(BIN)/python examples/summary.py --output demo-output
 	$(BIN)/python examples/whole_pipeline.py
 	$(BIN)/python examples/mixnet.py
 	$(BIN)/python examples/ratings.py

@@ -4,7 +4,7 @@
 ledger adds them up, and each has an interval; the picture shows how the truth, which a real curator would not publish,
 lies in them. Run it from anywhere::
 
-    python examples/statistics.py --output demo-output
+    python examples/summary.py --output demo-output
 
 It prints the table and the account and writes a picture. Needs pandas and matplotlib: dpestim[examples].
 """
