@@ -18,8 +18,9 @@ from dpestim.parties.limits import MOST_FIRST, MOST_HEADER, MOST_IN_A_ROUND, MOS
 from dpestim.parties.line import Line
 from dpestim.parties.party import SumParty
 from dpestim.parties.server import SumServer
-from dpestim.parties.session import of_parties, refuse_others
+from dpestim.parties.session import checked_fingerprint, of_parties, refuse_others
 from dpestim.parties.wire import PREFIX, SERVER, Message, decode, encode, left
+from dpestim.privacy.rounding import positive
 
 _DIFFER = ("parties must have an estimator with the same parameters and the same columns: compare what each party has "
            "passed")
@@ -48,7 +49,8 @@ class RoundsClient:
     """
 
     def __init__(self, sock, terms, directory, place, identity, fingerprint, deadline=180):
-        sock.settimeout(deadline)
+        fingerprint = checked_fingerprint(fingerprint)
+        sock.settimeout(float(positive(deadline, "deadline")))
         try:
             self._sock = of_parties().wrap_socket(sock)
         except OSError as error:
@@ -122,6 +124,7 @@ def serve_rounds(listener, terms, directory, identity, certificate, deadline=60)
         Of the server: parties know its fingerprint.
     deadline : float, default=60
     """
+    deadline = float(positive(deadline, "deadline"))
     return _Rounds(terms, directory, identity, certificate.context(), deadline).run(listener)
 
 

@@ -21,6 +21,7 @@ from cryptography.x509.oid import NameOID
 from dpestim.exceptions import PartiesError
 from dpestim.parties.limits import MOST_FIRST, MOST_HEADER, MOST_STRANGERS, MOST_WAITING
 from dpestim.parties.wire import PREFIX, decode, encode, left
+from dpestim.privacy.rounding import positive
 from dpestim.shuffle.transport.messages import check_integer
 
 #: Days for which a certificate is valid; seconds that the end of a connection may take, and a stranger's first message.
@@ -76,8 +77,17 @@ def of_parties():
     return context
 
 
+def checked_fingerprint(fingerprint):
+    """Return a fingerprint in small letters without colons, as openssl prints it otherwise; or raise ValueError."""
+    plain = fingerprint.replace(":", "").lower() if isinstance(fingerprint, str) else ""
+    if len(plain) != 64 or set(plain) - set("0123456789abcdef"):
+        raise ValueError("fingerprint must be the 64 hexadecimal digits that `Certificate.fingerprint` of the server "
+                         f"gives, got {fingerprint!r}")
+    return plain
+
+
 def refuse_others(connection, fingerprint, phase):
-    """Raise PartiesError unless the server of a connection has the certificate of this fingerprint."""
+    """Raise PartiesError unless the server of a connection has the certificate of this checked fingerprint."""
     if hashlib.sha256(connection.getpeercert(binary_form=True)).hexdigest() != fingerprint:
         raise PartiesError(phase, "the server has another certificate than that of the fingerprint: ask its operator "
                                   "for the fingerprint again")
@@ -105,9 +115,13 @@ async def serve(server, certificate, host="127.0.0.1", port=0, *, timeout=None, 
         Where there is no result; the parties are told.
     """
     check_integer("port", port, 0, _LAST_PORT)
-    hall = _Hall(server, server.patience if timeout is None else timeout)
-    listener = await asyncio.start_server(hall.connected, host, port, ssl=certificate.context(),
-                                          ssl_handshake_timeout=hall.greeting)
+    hall = _Hall(server, server.patience if timeout is None else float(positive(timeout, "timeout")))
+    try:
+        listener = await asyncio.start_server(hall.connected, host, port, ssl=certificate.context(),
+                                              ssl_handshake_timeout=hall.greeting)
+    except OSError as error:
+        raise ValueError(f"cannot listen at {host}:{port} ({error}): host must be a name or an address of this "
+                         "machine, and port a free one, or 0") from None
     try:
         if ready is not None:
             ready(listener.sockets[0].getsockname()[1])
@@ -129,7 +143,8 @@ async def join(party, host, port, fingerprint, *, timeout=None):
     host, port : str, int
         Where `serve` listens.
     fingerprint : str
-        `fingerprint` of the server's Certificate.
+        `fingerprint` of the server's Certificate: 64 hexadecimal digits, in small or capital letters, with or without
+        colons.
     timeout : float, default=None
         Seconds between two messages of the server. None: 120 for a sum, and 1,200 with a Relay.
 
@@ -141,7 +156,8 @@ async def join(party, host, port, fingerprint, *, timeout=None):
     check_integer("port", port, 1, _LAST_PORT)
     if not isinstance(host, str) or not host:
         raise ValueError("host must be the name or the address of the server, a str")
-    timeout = party.patience if timeout is None else timeout
+    fingerprint = checked_fingerprint(fingerprint)
+    timeout = party.patience if timeout is None else float(positive(timeout, "timeout"))
     try:
         reader, writer = await asyncio.wait_for(asyncio.open_connection(host, port, ssl=of_parties()), timeout)
     except (TimeoutError, OSError) as error:

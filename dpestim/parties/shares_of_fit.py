@@ -92,7 +92,10 @@ class SharesOfFit:
         noises = [(SharedNoise(Noise(law, 1), self.n_parties, self.honest), size, n) for law, size, n in laws]
         one_by_one = sum(Fraction(noise.epsilon_left(size, left)) * n for noise, size, n in noises)
         # what one machine's proof needs of the moves: rates times moves add up to epsilon at most
-        spent, together = min(self.guarantee.epsilon, sum(law.epsilon * n for law, _, n in laws)), Fraction(0)
+        # (the epsilon of a guarantee with a delta can be less than that of its releases: it says nothing of moves)
+        spent, together = sum(law.epsilon * n for law, _, n in laws), Fraction(0)
+        if not self.guarantee.delta:
+            spent = min(self.guarantee.epsilon, spent)
         integers = Counter()
         for law, size, n in laws:
             integers[law.rate_of_decay] += size * n

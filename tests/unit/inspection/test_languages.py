@@ -131,7 +131,7 @@ def test_without_a_bound_nothing_is_drawn():
 def test_the_gain_of_an_attacker_is_that_of_the_law():
     direct, unary = (privacy_card(kind(1.0, categories={"drink": ["tea", "coffee", "water"]})).sections[
         "What an attacker gains"] for kind in (GRRFrequencyEstimator, OUEFrequencyEstimator))
-    assert "drink: An attacker who takes all 3 answers" in direct
+    assert "drink: An attacker who takes the 3 answers" in direct
     assert "right about 58 of 100 times, instead of about 33 of 100" in direct
     assert "right about 47 of 100 times" in unary  # (1.4 / 3, by hand)
     assert "An attacker who takes" not in str(privacy_card(PMTransformer(1.0, bounds=(0, 1))))
@@ -140,8 +140,8 @@ def test_the_gain_of_an_attacker_is_that_of_the_law():
 def test_each_column_has_its_own_law_and_a_relaxation_bounds_some_values_only():
     both = GRRFrequencyEstimator(2.0, categories={"drink": ["tea", "coffee", "water"], "smokes": [False, True]})
     said = privacy_card(both).sections["What an attacker gains"]
-    assert "drink: An attacker who takes all 3 answers" in said
-    assert re.search(r"smokes: An attacker who takes all 2 answers .* about 73 of 100 times, instead of about 50", said)
+    assert "drink: An attacker who takes the 3 answers" in said
+    assert re.search(r"smokes: An attacker who takes the 2 answers .* about 73 of 100 times, instead of about 50", said)
     relaxed = PrivacyGuarantee(float("inf"), relaxation="ULDP(x)", relaxed_epsilon=1)
     for name, (first, last) in {"en": ("For the values that ULDP(x) protects", "For all other values: no bound."),
                                 "de": ("Für die Werte, die ULDP(x) schützt", "keine Schranke.")}.items():

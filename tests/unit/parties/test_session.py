@@ -11,7 +11,7 @@ from test_secure_sum import made
 
 from dpestim.exceptions import PartiesError
 from dpestim.parties import Certificate, join, serve, session
-from dpestim.parties.session import of_parties
+from dpestim.parties.session import checked_fingerprint, of_parties
 from dpestim.parties.wire import SERVER, Message
 
 
@@ -161,3 +161,29 @@ def test_a_server_takes_no_more_messages_than_wait():
         assert (await hall._next(1.0))[0] == 0
         flood.cancel()
     asyncio.run(run())
+
+
+def test_a_fingerprint_may_be_written_as_openssl_prints_it():
+    plain = Certificate.make().fingerprint
+    assert checked_fingerprint(":".join(plain[i:i + 2] for i in range(0, 64, 2)).upper()) == plain
+    with pytest.raises(ValueError, match="64 hexadecimal digits"):
+        checked_fingerprint(plain[:-1])
+
+
+@pytest.mark.parametrize(("wrong", "says"), [
+    ({"timeout": "a"}, "timeout"), ({"timeout": 0}, "timeout must be above 0"),
+    ({"fingerprint": "zz" * 32}, "hexadecimal"),
+    ({"fingerprint": None}, "hexadecimal"), ({"port": 0}, "port")])
+def test_join_refuses_what_can_reach_no_server(wrong, says):
+    party = made()[0][0]
+    asked = {"port": 1, "fingerprint": "0" * 64, "timeout": 1.0} | wrong
+    with pytest.raises(ValueError, match=says):
+        asyncio.run(join(party, "127.0.0.1", asked["port"], asked["fingerprint"], timeout=asked["timeout"]))
+
+
+@pytest.mark.parametrize(("wrong", "says"), [
+    ({"timeout": "a"}, "timeout"), ({"timeout": float("nan")}, "timeout"),
+    ({"host": "no such name"}, "host must be a name")])
+def test_serve_refuses_what_it_cannot_listen_at(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        asyncio.run(serve(made()[1], Certificate.make(), **wrong))

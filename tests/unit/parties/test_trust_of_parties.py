@@ -219,3 +219,11 @@ def test_rows_may_be_lists():
     strict._bound = (None, True)
     with pytest.raises(ValueError, match="strict mode"):
         federated(strict, [[0.1, "a"], [0.1, "a"]])
+
+
+def test_an_epsilon_at_a_delta_says_nothing_of_how_far_pure_releases_move():
+    rows = [np.random.default_rng(k).uniform(size=(50, 3)) for k in range(5)]
+    shares = federated(Sum(1.0, bounds=(0, 1)), rows).shares_
+    told = [shares._pure(left) for left in (1, 2, 3)]
+    shares.guarantee = replace(shares.guarantee, epsilon=0.01, delta=1e-6)  # (as of many releases, converted together)
+    assert [shares._pure(left) for left in (1, 2, 3)] == told
