@@ -51,7 +51,7 @@ def test_large_and_foreign_frames_are_refused():
     for wrong in ({"arrays": [["a", "|O", [1]]]}, {"arrays": [["a", "<u8", [2**62]]]}, {"arrays": [["a", "<u8", [-1]]]},
                   {"arrays": [["a", "<u8", [2**70]]]}, {"arrays": [["a", "<f8", [0]]]},
                   {"arrays": [["a", "|u1", [1, 1, 1]]]}, {"sender": True}, {"phase": 1}, {"fields": []}, {"more": 1},
-                  {"arrays": 3}, {"arrays": [["a", "|u1", [0]], ["a", "|u1", [0]]]}):
+                  {"arrays": 3}, {"arrays": [["a", "a5", [0]]]}, {"arrays": [["a", "|u1", [0]], ["a", "|u1", [0]]]}):
         header = json.dumps({**good, **wrong}, sort_keys=True, separators=(",", ":")).encode()
         with pytest.raises(PartiesError):
             decode(struct.pack(">4sIQ", b"DPP1", len(header), 0) + header + bytes(64), 1000)

@@ -258,6 +258,7 @@ def test_the_relay_refuses_what_is_for_nobody():
         parties, relay = made("intersection")
         for party in parties:
             relay.receive(*party.start())
+        assert not relay.is_signed(relay._to_all("hello", {"said": []})[0])
         with pytest.raises(PartiesError, match=match):
             relay.receive(parties[0]._identity.signed(Message(phase, 0, receiver), relay._session))
 

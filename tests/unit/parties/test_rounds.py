@@ -3,6 +3,7 @@
 import inspect
 import socket
 import time
+from collections import Counter
 from contextlib import closing, suppress
 from threading import Thread
 
@@ -178,3 +179,31 @@ def test_sums_of_nobody_are_an_error():
     directory = Directory(identities[0].public, [identity.public for identity in identities[1:]])
     with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(PartiesError, match="no party has joined"):
         serve_rounds(listener, terms, directory, identities[0], CERTIFICATE, deadline=0.05)
+
+
+def alone(n, deadline):
+    """Return what serves sums of n parties, of which each has one end of a connection, and the other ends."""
+    terms = SumTerms(n, 1)
+    owner, *identities = (Identity() for _ in range(n + 1))
+    served = rounds._Rounds(terms, Directory(owner.public, [one.public for one in identities]), owner, None, deadline)
+    pairs = [socket.socketpair() for _ in range(n)]
+    served.alive = {place: pair[0] for place, pair in enumerate(pairs)}
+    return served, [pair[1] for pair in pairs]
+
+
+def test_who_sends_too_many_messages_in_a_round_is_dropped(monkeypatch):
+    monkeypatch.setattr(rounds, "MOST_IN_A_ROUND", 3)
+    served, ends = alone(2, 5.0)
+    served.n_sent = Counter()
+    for _ in range(4):
+        served.got.put((0, Message("x", 0, SERVER)))
+    assert [served._next(time.monotonic() + 5) is not None for _ in range(4)] == [True, True, True, False]
+    assert list(served.alive) == [1]
+    [end.close() for end in (*ends, *served.alive.values())]
+
+
+def test_who_asks_for_nothing_has_dropped_out_when_the_round_begins():
+    served, ends = alone(2, 0.0)
+    served._round({})
+    assert not served.alive
+    [end.close() for end in ends]
