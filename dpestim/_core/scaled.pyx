@@ -4,18 +4,21 @@ from libc.stdint cimport int64_t
 
 cdef extern from "scaled.h" nogil:
     const int DPESTIM_TILE
-    double dpestim_sum_points(const double *x, Py_ssize_t n, double scale, double low, double span, double middle,
-                              double least, double most)
     void dpestim_scale_row(const double *x, Py_ssize_t d, const double *low, const double *high, const double *by,
                            const double *keep, int centred, double *out)
     void dpestim_scores(const double *x, Py_ssize_t n, Py_ssize_t d, const double *low, const double *high,
                         const double *by, const double *shift, int kind, double inverse, double limit,
                         const double *w, Py_ssize_t k, Py_ssize_t width, double *z, double *out)
 
-TILE = DPESTIM_TILE  # rows that are taken together by `scores`
+cdef extern from "sums.h" nogil:
+    ctypedef struct dpestim_grid:
+        double scale, low, middle, least, most
+    void dpestim_sum_points(const double *x, Py_ssize_t n, const dpestim_grid *grid, int squares, int bits, double *out)
 
-cdef enum:
-    BLOCK = 16384  # values that are added before the sum becomes an integer, or fewer, so that floats are exact
+cdef extern from "wide.h" nogil:
+    int dpestim_wide_bits()
+
+TILE = DPESTIM_TILE  # rows that are taken together by `scores`
 
 
 def sum_points(
@@ -23,23 +26,53 @@ def sum_points(
     double scale,               # IN   points a unit
     double low,                 # IN   the first point
     int64_t span,               # IN   the last point, counted from the first
-    double least,               # IN   values are clipped to these bounds first
+    double least,               # IN   values are clipped to these bounds first, which lie between these points
     double most,                # IN
     int64_t middle,             # IN   the point that counts as 0
+    bint squares=False,         # IN   whether squares are summed, too
+    bint finite=False,          # IN   whether values must be finite numbers
+    int bits=-1,                # IN   the width of vectors, or -1: as wide as the processor has them
 ):
-    """Return the sum of the nearest points, counted from the middle, as an int of any size; NaN is in the middle."""
-    cdef Py_ssize_t i, m, n = values.shape[0], most_rows
-    cdef double part
+    """Return (sum, sum of squares or 0) of the nearest points, counted from the middle, as ints of any size.
+
+    NaN is in the middle. With `finite` return None where a value is not finite.
+    """
+    cdef Py_ssize_t i, m, n = values.shape[0]
+    cdef int64_t reach = max(1, middle, span - middle), most_rows
+    cdef double out[3]
+    cdef double raw = 0.0
+    cdef dpestim_grid grid
     if not 0 <= middle <= span or span >= 1 << 51:
         raise ValueError("middle must be from 0 to span, which must be below 2^51")
-    most_rows = min(BLOCK, max(1, (<int64_t>1 << 53) // max(1, span)))
-    total = -(<object>n * <object>middle)  # (integers of Python: n middle may be beyond 64 bits)
-    for i in range(0, n, most_rows):
+    if not (least * scale - low >= 0.0 and most * scale - low <= span):
+        raise ValueError("the bounds must lie between the first point and the last")
+    if squares and reach > 1 << 26:
+        raise ValueError("squares must be below 2^53: take a grid of fewer points")
+    most_rows = (<int64_t>1 << 53) // (reach * reach if squares else reach)  # (so that floats are exact)
+    grid.scale, grid.low, grid.middle, grid.least, grid.most = scale, low, <double>middle, least, most
+    bits = dpestim_wide_bits() if bits < 0 else min(bits, dpestim_wide_bits())
+    total = square = 0
+    i = 0
+    while i < n:
         m = min(n - i, most_rows)
         with nogil:
-            part = dpestim_sum_points(&values[i], m, scale, low, <double>span, <double>middle, least, most)
-        total += int(part)
-    return total
+            dpestim_sum_points(&values[i], m, &grid, squares, bits, out)
+        total += int(out[0])
+        square += int(out[1])
+        raw += out[2]
+        i += m
+    if finite and raw - raw != 0.0 and not all_finite(values):
+        return None
+    return total, square
+
+
+cdef bint all_finite(const double[::1] values):
+    """Tell whether all values are finite: their sum may not be."""
+    cdef Py_ssize_t i
+    for i in range(values.shape[0]):
+        if values[i] - values[i] != 0.0:
+            return False
+    return True
 
 
 def scale_rows(

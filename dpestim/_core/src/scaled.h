@@ -1,5 +1,5 @@
-/* Rows of numbers as integers and as scaled numbers: loops of floats that vectors of any width do alike, because each
- * result is one value's own, or a sum of integers in floats that stays below 2^53 and so is exact in any order. */
+/* Rows of scaled numbers, and scores of them: loops of floats that vectors of any width do alike, because each result is
+ * one value's own, or a sum in one order. */
 #ifndef DPESTIM_SCALED_H
 #define DPESTIM_SCALED_H
 
@@ -8,36 +8,6 @@
 
 #include "logistic.h"
 #include "wide.h"
-
-#define DPESTIM_SUM_LANES 16
-
-/* The nearest point to a value, counted from the first point; NaN is in the middle. Comparisons in place of branches. */
-DPESTIM_INLINE double dpestim_point(double value, double scale, double low, double span, double middle, double least,
-                                    double most) {
-    const double shift = 4503599627370496.0; /* 2^52: adding it rounds to an integer */
-    value = value < least ? least : value;
-    value = value > most ? most : value;
-    double at = value * scale - low, whole;
-    at = at < 0.0 ? 0.0 : at;
-    at = at > span ? span : at;
-    at = at != at ? middle : at;
-    at += 0.5;
-    whole = (at + shift) - shift; /* to the nearest, and down from there */
-    return whole - (whole > at ? 1.0 : 0.0);
-}
-
-/* The sum of the nearest points of some values. What `points` of cells.pyx writes, added up: n span is at most 2^53. */
-DPESTIM_WIDE static double dpestim_sum_points(const double *x, ptrdiff_t n, double scale, double low, double span,
-                                              double middle, double least, double most) {
-    double lane[DPESTIM_SUM_LANES] = {0}, sum = 0.0;
-    ptrdiff_t i = 0;
-    for (; i + DPESTIM_SUM_LANES <= n; i += DPESTIM_SUM_LANES)
-        for (int k = 0; k < DPESTIM_SUM_LANES; k++)
-            lane[k] += dpestim_point(x[i + k], scale, low, span, middle, least, most);
-    for (; i < n; i++) sum += dpestim_point(x[i], scale, low, span, middle, least, most);
-    for (int k = 0; k < DPESTIM_SUM_LANES; k++) sum += lane[k];
-    return sum;
-}
 
 /* Columns scaled by public bounds and clipped to [-1, 1], or clipped and divided; NaN stays. `keep` is 1, or 0 for a
  * column without a width. */
