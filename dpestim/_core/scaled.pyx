@@ -1,5 +1,6 @@
 """Rows scaled by public bounds, and exact sums of the points of a grid: one pass over what is read."""
 
+from libc.math cimport frexp
 from libc.stdint cimport int64_t
 
 cdef extern from "scaled.h" nogil:
@@ -23,7 +24,7 @@ TILE = DPESTIM_TILE  # rows that are taken together by `scores`
 
 def sum_points(
     const double[::1] values,   # IN   a column
-    double scale,               # IN   points a unit
+    double scale,               # IN   points a unit, a power of two
     double low,                 # IN   the first point
     int64_t span,               # IN   the last point, counted from the first
     double least,               # IN   values are clipped to these bounds first, which lie between these points
@@ -37,22 +38,25 @@ def sum_points(
 
     NaN is in the middle. With `finite` return None where a value is not finite.
     """
-    cdef Py_ssize_t i, m, n = values.shape[0]
+    cdef Py_ssize_t i = 0, m, n = values.shape[0]
     cdef int64_t reach = max(1, middle, span - middle), most_rows
     cdef double out[3]
     cdef double raw = 0.0
+    cdef int exponent, widest = max(128, dpestim_wide_bits())
     cdef dpestim_grid grid
     if not 0 <= middle <= span or span >= 1 << 51:
         raise ValueError("middle must be from 0 to span, which must be below 2^51")
+    if frexp(scale, &exponent) != 0.5:
+        raise ValueError("scale must be a power of two")
     if not (least * scale - low >= 0.0 and most * scale - low <= span):
         raise ValueError("the bounds must lie between the first point and the last")
     if squares and reach > 1 << 26:
         raise ValueError("squares must be below 2^53: take a grid of fewer points")
-    most_rows = (<int64_t>1 << 53) // (reach * reach if squares else reach)  # (so that floats are exact)
+    most_rows = (<int64_t>1 << 53) // (reach * reach if squares else max(1, span))  # (so that floats are exact)
     grid.scale, grid.low, grid.middle, grid.least, grid.most = scale, low, <double>middle, least, most
-    bits = dpestim_wide_bits() if bits < 0 else min(bits, dpestim_wide_bits())
-    total = square = 0
-    i = 0
+    bits = widest if bits < 0 else min(bits, widest)
+    square = 0
+    total = 0 if squares else -(<object>n * <object>middle)  # (beyond 64 bits, perhaps)
     while i < n:
         m = min(n - i, most_rows)
         with nogil:

@@ -300,7 +300,7 @@ class DPStatistic(Mergeable, CentralMechanism):
     def _budget(self):
         self._relation()
         epsilon = canonical_epsilon(self.epsilon)
-        if epsilon < LEAST_EPSILON:
+        if epsilon.denominator > LEAST_EPSILON.denominator and epsilon < LEAST_EPSILON:
             raise ValueError("epsilon is too small: it must be at least 1e-100")
         return epsilon, declared_delta(getattr(self, "delta", None)), None
 

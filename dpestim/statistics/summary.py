@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -105,6 +105,15 @@ class Grid:
 
 def grids_of(bounds, n_columns=None, bits=_FINEST):
     """Return a grid for each column from bounds as they are declared, or raise ValueError."""
+    if type(bounds) is tuple and len(bounds) == 2 and all(type(end) in (int, float) for end in bounds):
+        return list(_grids_of(bounds, n_columns, bits))
+    low, high = (ends.tolist() for ends in pair_of(bounds, n_columns))
+    return [Grid(a, b, bits) for a, b in zip(low, high)]
+
+
+@lru_cache(maxsize=128, typed=True)
+def _grids_of(bounds, n_columns, bits):
+    """Return those of two numbers, which most bounds are, worked out once."""
     low, high = (ends.tolist() for ends in pair_of(bounds, n_columns))
     return [Grid(a, b, bits) for a, b in zip(low, high)]
 

@@ -64,26 +64,35 @@ def test_scores_are_those_of_clipped_rows(n_columns, kind):
 
 @pytest.mark.parametrize("bits", [0, 3, 20])
 @pytest.mark.parametrize("n_rows", [0, 1, 15, 16, 17, 1000, 40_000])
-def test_a_sum_of_points_is_exact(bits, n_rows):
+def test_sums_of_points_are_exact(bits, n_rows):
     grid = Grid(-1.5, 2.25, bits)
     rng = np.random.default_rng(n_rows)
     column = rng.normal(size=n_rows)
     column[: min(n_rows, len(ODD))] = ODD[:n_rows]
     column[len(ODD) :: 3] = (np.round(column[len(ODD) :: 3] * grid.scale) + 0.5) / grid.scale  # (halfway)
-    assert grid.total(column) == sum(map(int, grid.points(column)))
+    points = [int(point) for point in grid.points(column)]
+    assert grid.sums(column) == (sum(points), 0)
+    assert grid.sums(column, squares=True) == (sum(points), sum(point * point for point in points))
+    assert (grid.sums(column, finite=True) is None) == (n_rows > 0)  # (the first value is NaN)
+    fine = np.where(np.isfinite(column), column, 1e308)  # (of which the sum is not finite)
+    assert grid.sums(fine, finite=True) == grid.sums(fine)
+    for bits in (0, 128, 256, 512):  # (one that the processor has not is the widest that it has)
+        call = column, grid.scale, float(grid.first), grid.span, grid.low, grid.high, grid.span // 2
+        for squares in (False, True):
+            assert scaled.sum_points(*call, squares, bits=bits) == grid.sums(column, squares)
 
 
 def test_widest_span_adds_up_in_steps():
     span = (1 << 51) - 1
     column = np.full(9, 1e30)
-    assert scaled.sum_points(column, 1.0, 0.0, span, 0.0, float(span), 0) == 9 * span
+    assert scaled.sum_points(column, 1.0, 0.0, span, 0.0, float(span), 0) == (9 * span, 0)
 
 
 def test_many_points_far_from_the_middle_add_up_beyond_64_bits():
     """The sum is an int of any size: it was once short by multiples of 2^64."""
     span, n = (1 << 51) - 1, 20_000
     for value, middle in ((np.inf, span // 2), (-np.inf, span // 2), (np.inf, 0), (-np.inf, span)):
-        total = scaled.sum_points(np.full(n, value), 1.0, 0.0, span, 0.0, float(span), middle)
+        total, _ = scaled.sum_points(np.full(n, value), 1.0, 0.0, span, 0.0, float(span), middle)
         assert total == n * ((span if value > 0 else 0) - middle)
 
 
@@ -102,3 +111,7 @@ def test_shapes_are_checked():
         scaled.scores(X, d, d, d, d, 0, 1.0, 1.0, np.zeros((1, 7)), np.zeros((8, 7)), np.zeros((3, 1)))
     with pytest.raises(ValueError, match="2\\^51"):
         scaled.sum_points(np.zeros(1), 1.0, 0.0, 1 << 51, 0.0, 1.0, 0)
+    for wrong, call in (("power of two", (1.5, 0.0, 3, 0.0, 2.0, 0)), ("bounds", (1.0, 0.0, 3, -1.0, 2.0, 0)),
+                        ("bounds", (1.0, 0.0, 3, 0.0, np.nan, 0)), ("squares", (1.0, 0.0, 1 << 30, 0.0, 2.0, 0, True))):
+        with pytest.raises(ValueError, match=wrong):
+            scaled.sum_points(np.zeros(1), *call)
