@@ -1,15 +1,26 @@
 """Rows scaled by public bounds, and exact sums of the points of a grid: one pass over what is read."""
 
 from libc.math cimport frexp
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uintptr_t
+from libc.stdlib cimport free, malloc
 
 cdef extern from "scaled.h" nogil:
-    const int DPESTIM_TILE
     void dpestim_scale_row(const double *x, Py_ssize_t d, const double *low, const double *high, const double *by,
                            const double *keep, int centred, double *out)
-    void dpestim_scores(const double *x, Py_ssize_t n, Py_ssize_t d, const double *low, const double *high,
-                        const double *by, const double *shift, int kind, double inverse, double limit,
-                        const double *w, Py_ssize_t k, Py_ssize_t width, double *z, double *out)
+
+cdef extern from "scores.h" nogil:
+    const int DPESTIM_ABREAST
+    ctypedef struct dpestim_columns:
+        const double *low
+        const double *high
+        const double *by
+        const double *shift
+        int kind
+        double inverse, limit
+    int dpestim_scores(const double *x, Py_ssize_t n, Py_ssize_t d, Py_ssize_t row, Py_ssize_t column,
+                       const dpestim_columns *of, int bits, const double *w, Py_ssize_t k, const double *constant,
+                       double *z, double *out)
+    void dpestim_chances(const double *scores, Py_ssize_t n, double *out)
 
 cdef extern from "sums.h" nogil:
     ctypedef struct dpestim_grid:
@@ -18,8 +29,6 @@ cdef extern from "sums.h" nogil:
 
 cdef extern from "wide.h" nogil:
     int dpestim_wide_bits()
-
-TILE = DPESTIM_TILE  # rows that are taken together by `scores`
 
 
 def sum_points(
@@ -100,7 +109,7 @@ def scale_rows(
 
 
 def scores(
-    const double[:, ::1] X,     # IN   rows
+    const double[:, :] X,       # IN   rows
     const double[::1] low,      # IN   public bounds of the columns
     const double[::1] high,
     const double[::1] by,       # IN   what columns are multiplied by
@@ -108,20 +117,51 @@ def scores(
     int kind,                   # IN   0: rows as they are; 1: scaled, the middle becomes 0; 2: scaled, 0 stays 0
     double inverse,             # IN   1 / the declared norm of a row, so scaled
     double limit,               # IN   the norm that clipped rows keep
-    const double[:, ::1] w,     # IN   (k, width) weights, padded with zeros to a multiple of eight columns
-    double[:, ::1] work,        # IO   (TILE, width) zeros, scratch
+    const double[:, ::1] w,     # IN   (k, d) weights
+    const double[::1] constant, # IN   (k) what is added
     double[:, ::1] out,         # OUT  (n, k)
+    int bits=-1,                # IN   the width of vectors, or -1: as wide as the processor has them
 ):
-    """Write the linear scores of clipped rows; 0 for a row with a value that is not a finite number."""
-    cdef Py_ssize_t n = X.shape[0], d = X.shape[1], k = w.shape[0], width = w.shape[1]
-    if low.shape[0] != d or high.shape[0] != d or by.shape[0] != d or shift.shape[0] != d or (
-            out.shape[0] != n or out.shape[1] != k):
-        raise ValueError("X, the bounds and out differ in shape")
-    if width % 8 or width < d or work.shape[0] != DPESTIM_TILE or work.shape[1] != width or not 0 <= kind <= 2:
-        raise ValueError("w or work has the wrong width")
+    """Write the linear scores of clipped rows; a row with a value that is no number is one of zeros.
+
+    Returns whether all values are finite.
+    """
+    cdef Py_ssize_t n = X.shape[0], d = X.shape[1], k = w.shape[0], size = sizeof(double)
+    cdef int finite = 1, widest = dpestim_wide_bits()
+    cdef double *z
+    cdef dpestim_columns of
+    if low.shape[0] != d or high.shape[0] != d or by.shape[0] != d or shift.shape[0] != d or w.shape[1] != d or (
+            constant.shape[0] != k or out.shape[0] != n or out.shape[1] != k):
+        raise ValueError("X, the bounds, w and out differ in shape")
+    if not 0 <= kind <= 2:
+        raise ValueError("kind must be 0, 1 or 2")
     if n and d and k:
+        if X.strides[0] % size or X.strides[1] % size:
+            raise ValueError("X must be an array of whole numbers of floats apart")
+        bits = widest if bits < 0 else min(bits, widest)
+        z = <double *> malloc(<size_t>(d * (DPESTIM_ABREAST + 1) + 8) * sizeof(double))
+        if z is NULL:
+            raise MemoryError
+        of.low, of.high, of.by, of.shift = &low[0], &high[0], &by[0], &shift[0]
+        of.kind, of.inverse, of.limit = kind, inverse, limit
         with nogil:
-            dpestim_scores(&X[0, 0], n, d, &low[0], &high[0], &by[0], &shift[0], kind, inverse, limit, &w[0, 0], k,
-                           width, &work[0, 0], &out[0, 0])
+            # (vectors of scratch that lie in two lines of the cache would take twice as long)
+            finite = dpestim_scores(&X[0, 0], n, d, X.strides[0] // size, X.strides[1] // size, &of, bits, &w[0, 0], k,
+                                    &constant[0], <double *>((<uintptr_t>z + 63) & ~<uintptr_t>63), &out[0, 0])
+        free(z)
     elif n and k:
-        out[:, :] = 0.0
+        out[:, :] = constant
+    return finite != 0
+
+
+def chances(
+    const double[::1] scores,   # IN   linear scores
+    double[:, ::1] out,         # OUT  (n, 2) 1 / (1 + e^score) and 1 / (1 + e^-score)
+):
+    """Write the probabilities of two classes."""
+    cdef Py_ssize_t n = scores.shape[0]
+    if out.shape[0] != n or out.shape[1] != 2:
+        raise ValueError("out must have two numbers for each score")
+    if n:
+        with nogil:
+            dpestim_chances(&scores[0], n, &out[0, 0])
