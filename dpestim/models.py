@@ -152,15 +152,24 @@ class PrivateModel(PrivateEstimator):
 
     def _checked_X(self, X, *, reset, total):
         """Return X as C-contiguous floats; `total` (strict mode): look at nothing but dtype and shape."""
-        rows = number_rows(X, strict=total, fewest=0 if total else 1)
-        validate_data(self, X if hasattr(X, "columns") else rows, reset=reset, skip_check_array=True)
+        rows = self._unread(X, reset=reset, total=total)
         with np.errstate(over="ignore"):  # a wider float than this becomes an infinite one
             rows = np.ascontiguousarray(rows, np.float64)
         if not total:
-            names = getattr(self, "feature_names_in_", None)
-            refuse_infinite(rows, [f"column {j if names is None else repr(names[j])}" for j in range(rows.shape[1])],
-                            self._advice, missing=self._missing_in(rows.shape[1], reset))
+            self._refuse_unless_finite(rows, reset)
         return rows
+
+    def _unread(self, X, *, reset, total):
+        """Return X as an array of numbers of any type and order, of which no value was looked at."""
+        rows = number_rows(X, strict=total, fewest=0 if total else 1)
+        validate_data(self, X if hasattr(X, "columns") else rows, reset=reset, skip_check_array=True)
+        return rows
+
+    def _refuse_unless_finite(self, rows, reset):
+        """Raise ValueError, which names the column, for a value that is not finite, or missing where none may be."""
+        names = getattr(self, "feature_names_in_", None)
+        refuse_infinite(rows, [f"column {j if names is None else repr(names[j])}" for j in range(rows.shape[1])],
+                        self._advice, missing=self._missing_in(rows.shape[1], reset))
 
     def _checked_columns(self, X, *, reset):
         """Return (columns of categories, how many rows there are); strict mode looks at nothing but dtype and shape."""

@@ -1,45 +1,91 @@
 """Rows scaled by public bounds, and exact sums of the points of a grid: one pass over what is read."""
 
-from libc.stdint cimport int64_t
+from libc.math cimport frexp
+from libc.stdint cimport int64_t, uintptr_t
+from libc.stdlib cimport free, malloc
 
 cdef extern from "scaled.h" nogil:
-    const int DPESTIM_TILE
-    double dpestim_sum_points(const double *x, Py_ssize_t n, double scale, double low, double span, double middle,
-                              double least, double most)
     void dpestim_scale_row(const double *x, Py_ssize_t d, const double *low, const double *high, const double *by,
                            const double *keep, int centred, double *out)
-    void dpestim_scores(const double *x, Py_ssize_t n, Py_ssize_t d, const double *low, const double *high,
-                        const double *by, const double *shift, int kind, double inverse, double limit,
-                        const double *w, Py_ssize_t k, Py_ssize_t width, double *z, double *out)
 
-TILE = DPESTIM_TILE  # rows that are taken together by `scores`
+cdef extern from "scores.h" nogil:
+    const int DPESTIM_ABREAST
+    ctypedef struct dpestim_columns:
+        const double *low
+        const double *high
+        const double *by
+        const double *shift
+        int kind
+        double inverse, limit
+    int dpestim_scores(const double *x, Py_ssize_t n, Py_ssize_t d, Py_ssize_t row, Py_ssize_t column,
+                       const dpestim_columns *of, int bits, const double *w, Py_ssize_t k, const double *constant,
+                       double *z, double *out)
+    void dpestim_chances(const double *scores, Py_ssize_t n, double *out)
 
-cdef enum:
-    BLOCK = 16384  # values that are added before the sum becomes an integer, or fewer, so that floats are exact
+cdef extern from "sums.h" nogil:
+    ctypedef struct dpestim_grid:
+        double scale, low, middle, least, most
+    void dpestim_sum_points(const double *x, Py_ssize_t n, const dpestim_grid *grid, int squares, int bits, double *out)
+
+cdef extern from "wide.h" nogil:
+    int dpestim_wide_bits()
 
 
 def sum_points(
     const double[::1] values,   # IN   a column
-    double scale,               # IN   points a unit
+    double scale,               # IN   points a unit, a power of two
     double low,                 # IN   the first point
     int64_t span,               # IN   the last point, counted from the first
-    double least,               # IN   values are clipped to these bounds first
+    double least,               # IN   values are clipped to these bounds first, which lie between these points
     double most,                # IN
     int64_t middle,             # IN   the point that counts as 0
+    bint squares=False,         # IN   whether squares are summed, too
+    bint finite=False,          # IN   whether values must be finite numbers
+    int bits=-1,                # IN   the width of vectors, or -1: as wide as the processor has them
 ):
-    """Return the sum of the nearest points, counted from the middle, as an int of any size; NaN is in the middle."""
-    cdef Py_ssize_t i, m, n = values.shape[0], most_rows
-    cdef double part
+    """Return (sum, sum of squares or 0) of the nearest points, counted from the middle, as ints of any size.
+
+    NaN is in the middle. With `finite` return None where a value is not finite.
+    """
+    cdef Py_ssize_t i = 0, m, n = values.shape[0]
+    cdef int64_t reach = max(1, middle, span - middle), most_rows
+    cdef double out[3]
+    cdef double raw = 0.0
+    cdef int exponent, widest = max(128, dpestim_wide_bits())
+    cdef dpestim_grid grid
     if not 0 <= middle <= span or span >= 1 << 51:
         raise ValueError("middle must be from 0 to span, which must be below 2^51")
-    most_rows = min(BLOCK, max(1, (<int64_t>1 << 53) // max(1, span)))
-    total = -(<object>n * <object>middle)  # (integers of Python: n middle may be beyond 64 bits)
-    for i in range(0, n, most_rows):
+    if frexp(scale, &exponent) != 0.5:
+        raise ValueError("scale must be a power of two")
+    if not (least * scale - low >= 0.0 and most * scale - low <= span):
+        raise ValueError("the bounds must lie between the first point and the last")
+    if squares and reach > 1 << 26:
+        raise ValueError("squares must be below 2^53: take a grid of fewer points")
+    most_rows = (<int64_t>1 << 53) // (reach * reach if squares else max(1, span))  # (so that floats are exact)
+    grid.scale, grid.low, grid.middle, grid.least, grid.most = scale, low, <double>middle, least, most
+    bits = widest if bits < 0 else min(bits, widest)
+    square = 0
+    total = 0 if squares else -(<object>n * <object>middle)  # (beyond 64 bits, perhaps)
+    while i < n:
         m = min(n - i, most_rows)
         with nogil:
-            part = dpestim_sum_points(&values[i], m, scale, low, <double>span, <double>middle, least, most)
-        total += int(part)
-    return total
+            dpestim_sum_points(&values[i], m, &grid, squares, bits, out)
+        total += int(out[0])
+        square += int(out[1])
+        raw += out[2]
+        i += m
+    if finite and raw - raw != 0.0 and not all_finite(values):
+        return None
+    return total, square
+
+
+cdef bint all_finite(const double[::1] values):
+    """Tell whether all values are finite: their sum may not be."""
+    cdef Py_ssize_t i
+    for i in range(values.shape[0]):
+        if values[i] - values[i] != 0.0:
+            return False
+    return True
 
 
 def scale_rows(
@@ -63,7 +109,7 @@ def scale_rows(
 
 
 def scores(
-    const double[:, ::1] X,     # IN   rows
+    const double[:, :] X,       # IN   rows
     const double[::1] low,      # IN   public bounds of the columns
     const double[::1] high,
     const double[::1] by,       # IN   what columns are multiplied by
@@ -71,20 +117,51 @@ def scores(
     int kind,                   # IN   0: rows as they are; 1: scaled, the middle becomes 0; 2: scaled, 0 stays 0
     double inverse,             # IN   1 / the declared norm of a row, so scaled
     double limit,               # IN   the norm that clipped rows keep
-    const double[:, ::1] w,     # IN   (k, width) weights, padded with zeros to a multiple of eight columns
-    double[:, ::1] work,        # IO   (TILE, width) zeros, scratch
+    const double[:, ::1] w,     # IN   (k, d) weights
+    const double[::1] constant, # IN   (k) what is added
     double[:, ::1] out,         # OUT  (n, k)
+    int bits=-1,                # IN   the width of vectors, or -1: as wide as the processor has them
 ):
-    """Write the linear scores of clipped rows; 0 for a row with a value that is not a finite number."""
-    cdef Py_ssize_t n = X.shape[0], d = X.shape[1], k = w.shape[0], width = w.shape[1]
-    if low.shape[0] != d or high.shape[0] != d or by.shape[0] != d or shift.shape[0] != d or (
-            out.shape[0] != n or out.shape[1] != k):
-        raise ValueError("X, the bounds and out differ in shape")
-    if width % 8 or width < d or work.shape[0] != DPESTIM_TILE or work.shape[1] != width or not 0 <= kind <= 2:
-        raise ValueError("w or work has the wrong width")
+    """Write the linear scores of clipped rows; a row with a value that is no number is one of zeros.
+
+    Returns whether all values are finite.
+    """
+    cdef Py_ssize_t n = X.shape[0], d = X.shape[1], k = w.shape[0], size = sizeof(double)
+    cdef int finite = 1, widest = dpestim_wide_bits()
+    cdef double *z
+    cdef dpestim_columns of
+    if low.shape[0] != d or high.shape[0] != d or by.shape[0] != d or shift.shape[0] != d or w.shape[1] != d or (
+            constant.shape[0] != k or out.shape[0] != n or out.shape[1] != k):
+        raise ValueError("X, the bounds, w and out differ in shape")
+    if not 0 <= kind <= 2:
+        raise ValueError("kind must be 0, 1 or 2")
     if n and d and k:
+        if X.strides[0] % size or X.strides[1] % size:
+            raise ValueError("X must be an array of whole numbers of floats apart")
+        bits = widest if bits < 0 else min(bits, widest)
+        z = <double *> malloc(<size_t>(d * (DPESTIM_ABREAST + 1) + 8) * sizeof(double))
+        if z is NULL:
+            raise MemoryError
+        of.low, of.high, of.by, of.shift = &low[0], &high[0], &by[0], &shift[0]
+        of.kind, of.inverse, of.limit = kind, inverse, limit
         with nogil:
-            dpestim_scores(&X[0, 0], n, d, &low[0], &high[0], &by[0], &shift[0], kind, inverse, limit, &w[0, 0], k,
-                           width, &work[0, 0], &out[0, 0])
+            # (vectors of scratch that lie in two lines of the cache would take twice as long)
+            finite = dpestim_scores(&X[0, 0], n, d, X.strides[0] // size, X.strides[1] // size, &of, bits, &w[0, 0], k,
+                                    &constant[0], <double *>((<uintptr_t>z + 63) & ~<uintptr_t>63), &out[0, 0])
+        free(z)
     elif n and k:
-        out[:, :] = 0.0
+        out[:, :] = constant
+    return finite != 0
+
+
+def chances(
+    const double[::1] scores,   # IN   linear scores
+    double[:, ::1] out,         # OUT  (n, 2) 1 / (1 + e^score) and 1 / (1 + e^-score)
+):
+    """Write the probabilities of two classes."""
+    cdef Py_ssize_t n = scores.shape[0]
+    if out.shape[0] != n or out.shape[1] != 2:
+        raise ValueError("out must have two numbers for each score")
+    if n:
+        with nogil:
+            dpestim_chances(&scores[0], n, &out[0, 0])

@@ -12,7 +12,7 @@ from dpestim import parallel
 from dpestim._core import logistic, scaled
 from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralClassifier, CentralModel
-from dpestim.inputs import SparseRows, checked_classes, is_sparse, label_codes, longest, row_shape, sparse_rows
+from dpestim.inputs import checked_classes, is_sparse, label_codes, longest, row_shape, sparse_rows
 from dpestim.linear_model.base_rate import signs_of
 from dpestim.linear_model.domain import OfDomain
 from dpestim.linear_model.objective import calibrate
@@ -23,6 +23,9 @@ from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
 from dpestim.statistics.row_moments import checked_box
 from dpestim.summaries import read_schema
+
+#: Numbers of a table that are converted at a time.
+_BLOCK = 1 << 16
 
 
 class ClippedModel(OfDomain, CentralModel):
@@ -49,31 +52,38 @@ class ClippedModel(OfDomain, CentralModel):
     def _scores(self, X):
         """Return the linear scores of rows, one column for each of `coef_`; strict mode enters them in the ledger."""
         check_is_fitted(self)
-        strict = self._is_strict()
-        X = self._checked_X(X, reset=False, total=strict)
+        strict, sparse = self._is_strict(), is_sparse(X)
+        X = (self._checked_X if sparse else self._unread)(X, reset=False, total=strict)
         if strict:  # no error and no warning may depend on a value
             self._note_predictions(len(X))
         coef, intercept = self.coef_, self.intercept_
         scale = None
         if self._scaled is not None:
             coef, intercept, scale = self._scaled
-            if isinstance(X, SparseRows):
+            if sparse:
                 scale.rows(X)  # (refuses)
         # scores are those of the unit rows that the minimiser saw, so that nothing can overflow on the way
         limit, _ = row_shape(X.shape[1], 0.0)
         with np.errstate(all="ignore"):
-            slopes = (np.atleast_2d(coef) * (self.data_norm_ / limit)).T
-            if isinstance(X, SparseRows):
+            slopes = np.atleast_2d(coef) * (self.data_norm_ / limit)
+            if sparse:
                 factors = np.empty(len(X))
                 logistic.clip_factors_sparse(X.values, X.start, 1.0 / self.data_norm_, limit, factors)
-                return X.times(factors, slopes) + intercept
-        scores = np.empty((len(X), slopes.shape[1]))
+                return X.times(factors, slopes.T) + intercept
+        scores = np.empty((len(X), len(slopes)))
         columns, kind = (np.zeros((4, X.shape[1])), 0) if scale is None else scale.parts()
-        weights = np.zeros((slopes.shape[1], -(-X.shape[1] // logistic.PAD) * logistic.PAD))
-        weights[:, : X.shape[1]] = slopes.T
-        work = np.zeros((scaled.TILE, weights.shape[1]))
-        scaled.scores(X, *columns, kind, 1.0 / self.data_norm_, limit, weights, work, scores)
-        scores += intercept
+        slopes = np.ascontiguousarray(slopes, np.float64)
+        constant = np.ascontiguousarray(np.broadcast_to(intercept, len(slopes)), np.float64)
+        # (what is no float, or lies apart, is copied where it fits into the cache)
+        whole = X.dtype == np.float64 and X.flags.forc
+        step = max(1, len(X) if whole else _BLOCK // max(1, X.shape[1]))
+        for at in range(0, len(X), step):
+            with np.errstate(over="ignore"):  # a wider float than this becomes an infinite one
+                rows = X if whole else np.ascontiguousarray(X[at : at + step], np.float64)
+            finite = scaled.scores(rows, *columns, kind, 1.0 / self.data_norm_, limit, slopes, constant,
+                                   scores[at : at + step])
+            if not (finite or strict):
+                self._refuse_unless_finite(rows, False)
         return scores
 
 
@@ -243,7 +253,8 @@ class LinearClassifier(PerturbedModel, CentralClassifier):
     def predict(self, X):
         """Return the likeliest class of each row; of private rows **not private**, see `decision_function`."""
         found = self._decide(X)  # first, so that what is not fitted says so
-        return self.classes_[found]
+        return np.where(found, self.classes_[1:], self.classes_[:1]) if len(self.classes_) == 2 else (
+            self.classes_[found])
 
     # ---------------------------------------------------------------- inside
 

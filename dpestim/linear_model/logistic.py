@@ -4,8 +4,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from scipy.special import expit
 
+from dpestim._core import scaled
 from dpestim.inputs import class_array
 from dpestim.linear_model.base import LinearClassifier
 from dpestim.linear_model.base_rate import class_shares, count_law, evenness, offsets_of, share_of
@@ -160,8 +160,9 @@ class DPLogisticRegression(LinearClassifier):
         scores = self.decision_function(X)
         if scores.ndim > 1:
             return self._shares(scores)
-        out = np.stack([-scores, scores], axis=1)
-        return expit(out, out=out)
+        out = np.empty((len(scores), 2))
+        scaled.chances(np.ascontiguousarray(scores), out)
+        return out
 
     def predict_log_proba(self, X):
         """Return the logarithm of the probability of each class for each row; as private as these."""

@@ -31,7 +31,7 @@ def canonical_epsilon(epsilon, name="epsilon"):
     Raises ``ValueError`` unless it is a finite number in (0, 80]; a bool is not a number here.
     """
     value = _canonical(epsilon, name)
-    if value > LARGEST_EPSILON:
+    if value.numerator > LARGEST_EPSILON * value.denominator:
         raise ValueError(f"{name} must be above 0 and at most {LARGEST_EPSILON}, got {epsilon!r}")
     return value
 
@@ -44,12 +44,17 @@ def _canonical(number, name, what="a finite number above 0"):
     elif isinstance(number, Decimal) and number.is_finite():
         value = Fraction(number)
     elif isinstance(number, Real) and not isinstance(number, bool | np.timedelta64) and math.isfinite(number):
-        value = Fraction(Decimal(repr(float(number))))
+        value = _of_float(float(number))
     else:
         raise ValueError(f"{name} must be {what}, got {number!r}")
-    if value <= 0:
+    if value.numerator <= 0:
         raise ValueError(f"{name} must be {what}, got {number!r}")
     return value
+
+
+@lru_cache(maxsize=512)
+def _of_float(number):
+    return Fraction(Decimal(repr(number)))
 
 
 def canonical_amount(value, name):
@@ -57,6 +62,8 @@ def canonical_amount(value, name):
 
     Raises ``ValueError`` unless it is a number of at least 0.
     """
+    if type(value) is Fraction and value.numerator >= 0:
+        return value
     if isinstance(value, Real) and not isinstance(value, bool | np.timedelta64):
         if value == math.inf:
             return math.inf

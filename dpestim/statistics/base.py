@@ -108,13 +108,11 @@ class DPStatistic(Mergeable, CentralMechanism):
         self
         """
         self._check_mergeable()
-        reader = self._settled(X)
-        rows, one = reader._read(X, users)
+        summary = self._settled(X)._summarized(X, users)
         if hasattr(self, "summary_") and users is not None:
             raise ValueError("with users, pass all rows of a user in one call to summarize; merge summaries of "
                              "disjoint users")
-        summary = reader._summary_of(rows, one)
-        summary.names = names_of(X, rows.shape[1])
+        summary.names = names_of(X, summary.n_columns)
         return self._add_summary(summary)
 
     def merge(self, other, users=None):
@@ -161,11 +159,13 @@ class DPStatistic(Mergeable, CentralMechanism):
             With `result_` and `value_`.
         """
         self._check()
-        reader = self._settled(X)
-        rows, one = reader._read(X, users)
+        reader, private = self._settled(X), self._finds_bounds()
+        rows, one = reader._read(X, users) if private else (None, None)
+        summary = None if private else reader._summarized(X, users)
+        n_columns = rows.shape[1] if private else summary.n_columns
         # names of columns are looked at before the release
-        learned, names = schema_of(X, rows.shape[1]), names_of(X, rows.shape[1])
-        if self._finds_bounds():
+        learned, names = schema_of(X, n_columns), names_of(X, n_columns)
+        if private:
             find = self._plan_of_bounds(rows)
             plan = self._plan_within(rows, one, (-1.0, 1.0))  # (may fail)
             delta = self._budget()[1]
@@ -180,7 +180,7 @@ class DPStatistic(Mergeable, CentralMechanism):
             found = ", ".join(f"{a:g} to {b:g}" for a, b in np.transpose(bounds))
             result = replace(self._result(drawn, names), about=f"{self._about}; the bounds that were found: {found}")
         else:
-            plan = reader._plan(reader._summary_of(rows, one), self._shares()[1])
+            plan = reader._plan(summary, self._shares()[1])
             self._pay(plan.curve)
             result = self._result(plan(WordSource(self.random_state)), names)
         return self._become({**learned, "result_": result, "value_": result.value, "_kept_promise": result.privacy})
@@ -300,7 +300,7 @@ class DPStatistic(Mergeable, CentralMechanism):
     def _budget(self):
         self._relation()
         epsilon = canonical_epsilon(self.epsilon)
-        if epsilon < LEAST_EPSILON:
+        if epsilon.denominator > LEAST_EPSILON.denominator and epsilon < LEAST_EPSILON:
             raise ValueError("epsilon is too small: it must be at least 1e-100")
         return epsilon, declared_delta(getattr(self, "delta", None)), None
 
@@ -345,6 +345,10 @@ class DPStatistic(Mergeable, CentralMechanism):
     def _refuse_half(self, users):
         if (users is None) != (self.max_rows_per_user is None):
             raise ValueError(_NEEDS)
+
+    def _summarized(self, X, users):
+        """Return the summary of rows, which are read."""
+        return self._summary_of(*self._read(X, users))
 
     def _summary_of(self, rows, one, grids=None):
         if grids is None:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpestim.statistics.result import JOINT, NODES, moment_range, spread
-from dpestim.statistics.sums import FLOAT_SLACK, SumStatistic, column_sums
+from dpestim.statistics.sums import FLOAT_SLACK, SumStatistic
 
 #: Pairs of columns whose standard errors are worked out at a time.
 _PAIRS = 4096
@@ -54,10 +54,6 @@ class Covariance(SumStatistic):
     @staticmethod
     def _pairs(d):
         return [(i, j) for i in range(d) for j in range(i, d)]
-
-    def _sums(self, rows, grids):
-        sums, products = column_sums(rows, grids, self._pairs(len(grids)))
-        return [*sums, *products]
 
     def _numbers(self, summary):
         grids, n = summary.domain, summary.n_rows

@@ -50,6 +50,9 @@ class Plan:
 
         It follows from laws alone. Parts are drawn independently, and a record may change all of them.
         """
+        if len(self.parts) == 1:
+            (law,) = (part.law_of_loss for part in self.parts)
+            return None if law is None else _curve_of(law)
         often = Counter(part.law_of_loss for part in self.parts)
         if None in often:
             return None

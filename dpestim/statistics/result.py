@@ -192,8 +192,8 @@ NODES, JOINT = _nodes(1, 64)[0], _nodes(4, 256)
 
 def spread(samples, limits, function=None):
     """Return the standard deviation of samples, the last axis, clipped to limits, of a function of them."""
-    with np.errstate(over="ignore"):
-        samples = np.clip(samples, *(np.expand_dims(end, -1) for end in limits))
+    low, high = (end[..., None] for end in limits)
+    samples = np.minimum(np.maximum(samples, low), high)
     samples = samples if function is None else function(samples)
     scale = np.abs(samples).max(axis=-1, keepdims=True)  # (its square may be no float)
     scale[scale == 0] = 1.0

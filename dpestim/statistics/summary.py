@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -87,10 +87,14 @@ class Grid:
         cells.points(column, self.scale, float(self.first), self.span, self.low, self.high, self.span // 2, out)
         return out
 
-    def total(self, column):
-        """Return the sum of `points` of a column, as an int."""
+    def sums(self, column, squares=False, finite=False):
+        """Return the sums of `points` of a column and of their squares (or 0), as ints.
+
+        With `finite` return None where a value is not finite.
+        """
         column = np.ascontiguousarray(column, np.float64)
-        return scaled.sum_points(column, self.scale, float(self.first), self.span, self.low, self.high, self.span // 2)
+        return scaled.sum_points(column, self.scale, float(self.first), self.span, self.low, self.high, self.span // 2,
+                                 squares, finite)
 
     def count(self, column, counts):
         """Add to `counts`, one entry a point, the rows of a column."""
@@ -101,6 +105,15 @@ class Grid:
 
 def grids_of(bounds, n_columns=None, bits=_FINEST):
     """Return a grid for each column from bounds as they are declared, or raise ValueError."""
+    if type(bounds) is tuple and len(bounds) == 2 and all(type(end) in (int, float) for end in bounds):
+        return list(_grids_of(bounds, n_columns, bits))
+    low, high = (ends.tolist() for ends in pair_of(bounds, n_columns))
+    return [Grid(a, b, bits) for a, b in zip(low, high)]
+
+
+@lru_cache(maxsize=128, typed=True)
+def _grids_of(bounds, n_columns, bits):
+    """Return those of two numbers, which most bounds are, worked out once."""
     low, high = (ends.tolist() for ends in pair_of(bounds, n_columns))
     return [Grid(a, b, bits) for a, b in zip(low, high)]
 
@@ -124,8 +137,11 @@ def point_counts(rows, grids):
     return [counts.astype(np.int64) for counts in out]
 
 
-def read_rows(x, strict):
-    """Return x as a table, and whether it was one column without a second axis."""
+def read_rows(x, strict, unread=False):
+    """Return x as a table, and whether it was one column without a second axis.
+
+    `unread`: who sums the rows then sees which values are not finite, and calls `refuse_missing`.
+    """
     refuse_parts(x, "X")
     one = len(getattr(x, "shape", ())) == 1 or (isinstance(x, list | tuple) and not any(
         hasattr(row, "__len__") and not isinstance(row, str | bytes) for row in x))
@@ -141,12 +157,17 @@ def read_rows(x, strict):
         rows = number_rows(column.reshape(-1, 1), strict=strict, fewest=0)
     else:
         rows = number_rows(x, strict=strict, fewest=0)
-    if not strict:
-        names = list(x.columns) if hasattr(x, "columns") else range(rows.shape[1])
-        refuse_infinite(rows, ["X" if one else f"column {name!r}" for name in names],
-                        ". Leave out rows with missing values first, such as by x[np.isfinite(x)], x.dropna() or, "
-                        "in polars, x.drop_nulls()")
+    if not strict and not unread:
+        refuse_missing(rows, x, one)
     return rows, one
+
+
+def refuse_missing(rows, x, one):
+    """Raise ValueError where a value of the table that was read from x is not finite."""
+    names = list(x.columns) if hasattr(x, "columns") else range(rows.shape[1])
+    refuse_infinite(rows, ["X" if one else f"column {name!r}" for name in names],
+                    ". Leave out rows with missing values first, such as by x[np.isfinite(x)], x.dropna() or, in "
+                    "polars, x.drop_nulls()")
 
 
 def kept_rows(users, n_rows, most, choice, random_state):

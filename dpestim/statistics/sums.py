@@ -9,7 +9,8 @@ from dpestim.statistics.base import DELTA, USERS, DPStatistic
 from dpestim.statistics.calibrated_noise import equal_shares
 from dpestim.statistics.plan import Noisy, Plan
 from dpestim.statistics.result import JOINT, NODES, ratio_range, shaped, spread
-from dpestim.statistics.summary import BLOCK, blocks, read_rows
+from dpestim.statistics.summary import BLOCK, blocks, read_rows, refuse_missing
+from dpestim.summaries import Summary
 
 #: Floats in results are off by less than this part of the largest number that they are made from.
 FLOAT_SLACK = 1e-13
@@ -39,6 +40,27 @@ class SumStatistic(DPStatistic):
 
         return Plan((Noisy(noise, weighted),), finish)
 
+    def _summarized(self, X, users):
+        if users is not None or self.max_rows_per_user is not None or not self._bounded:
+            return super()._summarized(X, users)
+        # one pass: what is summed says whether rows are finite
+        strict = self._is_strict()
+        rows, one = read_rows(X, strict, unread=True)
+        identity = self._identity(rows.shape[1], one)
+        sums = column_sums(rows, identity[-1], self._pairs(rows.shape[1]), finite=not strict)
+        if sums is None:
+            refuse_missing(rows, X, one)
+        return Summary(identity, len(rows), [*sums[0], *sums[1]])
+
+    @staticmethod
+    def _pairs(d):
+        """Return the pairs of d columns whose products are summed, too."""
+        return []
+
+    def _sums(self, rows, grids):
+        sums, products = column_sums(rows, grids, self._pairs(len(grids)))
+        return [*sums, *products]
+
     def _numbers(self, summary):
         """Return exact integers, and by how much a record can change each (all of them at once)."""
         raise TypeError(f"{type(self).__name__} does not say what it adds noise to: implement `_numbers`")
@@ -64,16 +86,23 @@ def _ends(kind, noise, weights, noisy, grids, n, one, level):
     return shaped(low, one), shaped(high, one)
 
 
-def column_sums(rows, grids, squares=()):
-    """Return sums of integers and of the products of pairs of columns, as ints of any size."""
+def column_sums(rows, grids, squares=(), finite=False):
+    """Return sums of integers and of the products of pairs of columns, as ints of any size.
+
+    With `finite` return None where a value is not finite.
+    """
     sums, products = [0] * len(grids), [0] * len(squares)
-    for block in blocks(rows):
-        if not squares:
-            sums = [total + grid.total(column) for total, grid, column in zip(sums, grids, block)]
+    alone = all(i == j for i, j in squares)
+    whole = rows.dtype == np.float64 and rows.T.flags.c_contiguous
+    for block in [rows.T] if whole and alone else blocks(rows):
+        found = [grid.sums(column, alone and len(squares) > 0, finite) for grid, column in zip(grids, block)]
+        if None in found:
+            return None
+        sums = [total + own for total, (own, _) in zip(sums, found)]
+        if alone:
+            products = [total + found[j][1] for total, (j, _) in zip(products, squares)]
             continue
         points = [grid.points(column) for grid, column in zip(grids, block)]
-        for j, column in enumerate(points):
-            sums[j] += int(column.sum())
         for k, (i, j) in enumerate(squares):
             products[k] += int(points[i] @ points[j])
     return sums, products
@@ -197,9 +226,6 @@ class Sum(SumStatistic):
     _about = ("the sum of the rows, clipped to the bounds (for one record more or less: and rounded to the grid, a "
               "2^19th of the bounds, or finer)")
 
-    def _sums(self, rows, grids):
-        return column_sums(rows, grids)[0]
-
     def _numbers(self, summary):
         grids = summary.domain
         if self._replaces:
@@ -259,9 +285,6 @@ class Mean(SumStatistic):
     def _test_params(cls):
         # (so many columns that the noise is normal)
         return [*super()._test_params(), {"epsilon": 1.0, "bounds": ([-3.0] * 4, [5.0] * 4), "delta": 0.1}]
-
-    def _sums(self, rows, grids):
-        return column_sums(rows, grids)[0]
 
     def _numbers(self, summary):
         grids = summary.domain

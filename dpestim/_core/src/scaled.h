@@ -1,43 +1,10 @@
-/* Rows of numbers as integers and as scaled numbers: loops of floats that vectors of any width do alike, because each
- * result is one value's own, or a sum of integers in floats that stays below 2^53 and so is exact in any order. */
+/* Rows of scaled numbers: a loop of floats that vectors of any width do alike, because each result is one value's own. */
 #ifndef DPESTIM_SCALED_H
 #define DPESTIM_SCALED_H
 
 #include <stddef.h>
-#include <stdint.h>
 
-#include "logistic.h"
 #include "wide.h"
-
-#define DPESTIM_SUM_LANES 16
-
-/* The nearest point to a value, counted from the first point; NaN is in the middle. Comparisons in place of branches. */
-DPESTIM_INLINE double dpestim_point(double value, double scale, double low, double span, double middle, double least,
-                                    double most) {
-    const double shift = 4503599627370496.0; /* 2^52: adding it rounds to an integer */
-    value = value < least ? least : value;
-    value = value > most ? most : value;
-    double at = value * scale - low, whole;
-    at = at < 0.0 ? 0.0 : at;
-    at = at > span ? span : at;
-    at = at != at ? middle : at;
-    at += 0.5;
-    whole = (at + shift) - shift; /* to the nearest, and down from there */
-    return whole - (whole > at ? 1.0 : 0.0);
-}
-
-/* The sum of the nearest points of some values. What `points` of cells.pyx writes, added up: n span is at most 2^53. */
-DPESTIM_WIDE static double dpestim_sum_points(const double *x, ptrdiff_t n, double scale, double low, double span,
-                                              double middle, double least, double most) {
-    double lane[DPESTIM_SUM_LANES] = {0}, sum = 0.0;
-    ptrdiff_t i = 0;
-    for (; i + DPESTIM_SUM_LANES <= n; i += DPESTIM_SUM_LANES)
-        for (int k = 0; k < DPESTIM_SUM_LANES; k++)
-            lane[k] += dpestim_point(x[i + k], scale, low, span, middle, least, most);
-    for (; i < n; i++) sum += dpestim_point(x[i], scale, low, span, middle, least, most);
-    for (int k = 0; k < DPESTIM_SUM_LANES; k++) sum += lane[k];
-    return sum;
-}
 
 /* Columns scaled by public bounds and clipped to [-1, 1], or clipped and divided; NaN stays. `keep` is 1, or 0 for a
  * column without a width. */
@@ -60,46 +27,5 @@ DPESTIM_WIDE static void dpestim_scale_row(const double *x, ptrdiff_t d, const d
             value = value > 1.0 ? 1.0 : value;
             out[j] = value * keep[j];
         }
-}
-/* The linear scores of rows, clipped to the norm `limit` in units of the declared one: of columns scaled to [-1, 1]
- * (kind 1: (x - low) by - shift; kind 2: x between low and high, times by), or of the rows as they are (kind 0). Eight
- * lanes and a tree, in one order whatever the vectors. A row with a value that is not finite counts as one of zeros.
- * `z` is scratch of a tile of rows of `width`, the columns padded with zeros to a multiple of eight, as weights are. */
-DPESTIM_WIDE static void dpestim_scores(const double *x, ptrdiff_t n, ptrdiff_t d, const double *low, const double *high,
-                                        const double *by, const double *shift, int kind, double inverse, double limit,
-                                        const double *w, ptrdiff_t k, ptrdiff_t width, double *z, double *out) {
-    double factors[DPESTIM_TILE];
-    for (ptrdiff_t i = 0; i < n; i += DPESTIM_TILE) {
-        ptrdiff_t m = n - i < DPESTIM_TILE ? n - i : DPESTIM_TILE;
-        /* a tile at a time: what was just written by single values is read by vectors, which waits for the last write */
-        for (ptrdiff_t r = 0; r < m; r++) {
-            const double *row = x + (i + r) * d;
-            double *to = z + r * width;
-            if (kind == 1)
-                for (ptrdiff_t j = 0; j < d; j++) {
-                    double value = (row[j] - low[j]) * by[j] - shift[j];
-                    value = value < -1.0 ? -1.0 : value;
-                    to[j] = value > 1.0 ? 1.0 : value;
-                }
-            else if (kind == 2)
-                for (ptrdiff_t j = 0; j < d; j++) {
-                    double value = row[j];
-                    value = value < low[j] ? low[j] : value;
-                    to[j] = (value > high[j] ? high[j] : value) * by[j];
-                }
-            else
-                for (ptrdiff_t j = 0; j < d; j++) to[j] = row[j];
-        }
-        for (ptrdiff_t r = 0; r < m; r++) factors[r] = dpestim_clip(z + r * width, width, inverse, limit);
-        for (ptrdiff_t r = 0; r < m; r++)
-            for (ptrdiff_t c = 0; c < k; c++) {
-                const double *v = w + c * width, *from = z + r * width;
-                double lane[DPESTIM_PAD] = {0}, factor = factors[r];
-                for (ptrdiff_t j = 0; j < width; j += DPESTIM_PAD)
-                    for (int l = 0; l < DPESTIM_PAD; l++) lane[l] += from[j + l] * factor * v[j + l];
-                out[(i + r) * k + c] = factor == 0.0 ? 0.0 : ((lane[0] + lane[1]) + (lane[2] + lane[3]))
-                                                                + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
-            }
-    }
 }
 #endif
