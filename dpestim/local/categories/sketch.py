@@ -199,6 +199,12 @@ class Sketch(CategoricalRandomizer):
         others = np.square(f).sum() - np.square(f) if f.ndim else np.square(1 - f)
         return super().variance(n, f) + self._unevenness * others
 
+    def even_variance(self, n):
+        """Return (mean, largest) over the values: all have the same."""
+        d = self.n_categories
+        found = float(super().variance(n, 1 / d)) + self._unevenness * (d - 1) / d**2
+        return found, found
+
     def variance_line(self, counts, n):
         """Return the line of n times the variance; what collisions add is estimated from the counts."""
         at_zero, slope = super().variance_line(counts, n)
