@@ -6,6 +6,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks._harness import Row, interleave, limit, share
+from benchmarks.frequencies import latency_rows
 from dpestim.base import all_estimators
 from dpestim.local import PMTransformer
 from dpestim.local.channel import Dense
@@ -28,6 +29,9 @@ def rows(settings):
     X = np.random.default_rng(0).uniform(-1, 1, (settings.n_large, 1))
     for name, cls in transformers():
         yield _privatize(settings, name, cls(EPSILON, bounds=(-1.0, 1.0)), X)
+        if not settings.short:
+            client, server = (cls(EPSILON, bounds=(-1.0, 1.0)) for _ in range(2))
+            yield from latency_rows(settings, f"{name} privatize one record", client, server.fit(X[:100]), X[:1])
     yield from _maximise(settings)
 
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from dpestim import notebook
 from dpestim.docstrings import Documented, SignatureOfInit
 from dpestim.privacy import ambient
-from dpestim.privacy.config import get_config, relation_of_block, relation_of_process
+from dpestim.privacy.config import is_strict, relation_of_block, relation_of_process
 from dpestim.privacy.neighbours import CENTRAL, Neighbours
 from dpestim.results import ResultOf, learned_parts
 from dpestim.rng import check_random_state
@@ -157,7 +157,7 @@ class PrivateEstimator(Documented, BaseEstimator):
 
     def _is_strict(self):
         """Tell whether nothing that the caller sees may depend on a value (`dpestim.config_context`)."""
-        return self._bound[1] or get_config()["strict"]
+        return self._bound[1] or is_strict()
 
     def _refuse_in_strict(self, why):
         """Raise ValueError in strict mode."""

@@ -51,12 +51,12 @@ from dpestim.inputs.fingerprints import FingerprintEncoder
 from dpestim.inputs.frames import as_array, category_rows, columns_of
 from dpestim.inputs.key_value import check_pairs, read_pairs
 from dpestim.inputs.labels import checked_classes, class_array, label_codes, target_numbers
-from dpestim.inputs.numbers import bound_array, number_column, number_rows, refuse_infinite
+from dpestim.inputs.numbers import all_finite, bound_array, number_column, number_rows, refuse_infinite
 from dpestim.inputs.sparse import SparseRows, is_sparse, sparse_rows
 
 __all__ = [
     "Categories", "CategoryEncoder", "Domain", "FingerprintEncoder", "Keys", "Numbers", "SparseRows", "Text",
-    "as_array", "at_least_two", "bound_array", "category_rows", "check_pairs", "check_target",
+    "all_finite", "as_array", "at_least_two", "bound_array", "category_rows", "check_pairs", "check_target",
     "checked_classes", "class_array", "classes_of", "clipped_rows", "columns_of", "first_equals", "in_order",
     "is_by_column", "is_missing", "is_sparse", "keys_of", "label_codes", "learn_categories", "lists_of", "longest",
     "name_of_target", "names_of_columns", "number_column", "number_rows", "pair_of", "pairs_of", "read_pairs",

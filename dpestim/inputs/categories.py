@@ -27,6 +27,8 @@ _NUMBERS = {
     **dict.fromkeys(("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4"), np.dtype(np.int64)), "u8": np.dtype(np.uint64),
     "f2": np.dtype(np.float32), "f4": np.dtype(np.float32), "f8": np.dtype(np.float64),
 }
+#: Unsigned integers by their number of bytes.
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 #: Why a value is no category (`MISSING` is another reason).
 INFINITE = "has an infinite value (inf): replace the value or remove the row"
@@ -204,24 +206,30 @@ class CategoryEncoder:
 
         The lowest is modulo 2 to the width. None where the categories are no range, or none of them is of this dtype.
         """
-        return None if self._low is None else _range_in(dtype, self._low, self._low + len(self.categories) - 1)
+        if self._low is None:
+            return None
+        place = "range", dtype
+        if place not in self._slots:
+            self._slots[place] = _range_in(dtype, self._low, self._low + len(self.categories) - 1)
+        return self._slots[place]
 
     # each of the following writes the codes of rows and returns why one has the fallback, or None
 
     def _from_range(self, column, out, fallback):
-        low, high = self._low, self._low + len(self.categories) - 1
-        values, low, span, start = _as_unsigned(column, low, high)
-        if values is None:
+        found = self.range_in(column.dtype)
+        if found is None:
             out[:] = fallback
             return UNKNOWN if len(out) else None
+        values, (low, span, start) = _as_unsigned(column), found
         return UNKNOWN if encode.integers(values, low, span, start, fallback, out) else None
 
     def _from_table(self, column, out, fallback):
         low, table = self._span()
-        values, low, span, start = _as_unsigned(column, low, low + len(table) - 1)
-        if values is None:
+        found = _range_in(column.dtype, low, low + len(table) - 1)
+        if found is None:
             out[:] = fallback
             return UNKNOWN if len(out) else None
+        values, (low, span, start) = _as_unsigned(column), found
         return UNKNOWN if encode.table(values, low, span, table[start : start + span + 1], fallback, out) else None
 
     def _from_numbers(self, column, out, fallback):
@@ -350,17 +358,11 @@ def _range_in(dtype, low, high):
     return None if start > stop else (start % (1 << (8 * size)), stop - start, start - low)
 
 
-def _as_unsigned(column, low, high):
-    """Return (column viewed as unsigned, low modulo 2^width, high - low, how far low was raised) within its dtype.
-
-    (None, 0, 0, 0) where the dtype holds no number from low to high.
-    """
-    found = _range_in(column.dtype, low, high)
-    if found is None:
-        return None, 0, 0, 0
-    if not (column.flags.c_contiguous and column.dtype.isnative):
+def _as_unsigned(column):
+    """Return a column of integers viewed as unsigned, without gaps."""
+    if not (column.dtype.isnative and column.flags.c_contiguous):
         column = np.ascontiguousarray(column, column.dtype.newbyteorder("="))
-    return column.view(f"u{column.dtype.itemsize}"), *found
+    return column.view(_UNSIGNED[column.dtype.itemsize])
 
 
 def _start_of_range(categories):

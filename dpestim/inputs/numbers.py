@@ -25,6 +25,8 @@ OR_IMPUTE = ", and fit again; or put dpestim.preprocessing.DPSimpleImputer befor
 OR_FILL = "; or fill missing values with a public number within the bounds first, or leave these rows out"
 #: Rows that are looked at at a time.
 _ROWS = 1 << 16
+#: Numbers that are few.
+_FEW = 16
 #: Types in cells of objects that pandas calls missing, by name, as pandas need not be there.
 _GONE = ("NAType", "NaTType")
 #: Types in cells of objects that `float` would take, but that are no real numbers.
@@ -47,6 +49,11 @@ def number_rows(X, *, strict, fewest=1):
         rows = _from_frame(X, strict) if is_frame(X) else _from_array(X, strict)
     refuse_empty(rows.shape, fewest)
     return rows
+
+
+def all_finite(rows):
+    """Tell whether all of few numbers are known to be finite; of many `refuse_infinite` finds it out."""
+    return rows.size <= _FEW and bool(np.isfinite(rows).all())
 
 
 def refuse_infinite(rows, names, advice=FILL, *, missing=False):

@@ -147,10 +147,13 @@ class Client(PrivateEstimator):
     def _declared_columns(self, n_columns, names=None):
         """Return the columns of the declared domain; they are kept until a parameter of the law changes."""
         known, wanted = vars(self).get("_declared"), (n_columns, names)
-        if known is not None and known[0] == wanted and all(
-            _unchanged(seen, getattr(self, name)) for name, seen in known[1]
-        ):
-            return known[2]
+        if known is not None and known[0] == wanted:
+            for name, seen in known[1]:
+                value = getattr(self, name)
+                if not ((value is seen[1] and seen[0] is None) or _unchanged(seen, value)):
+                    break
+            else:
+                return known[2]
         seen = [(name, _snapshot(getattr(self, name))) for name in _law_parameters(type(self))]
         columns = self._declare(n_columns) if names is None else self._declare(n_columns, names)
         self._declared = (wanted, seen, columns)

@@ -11,6 +11,8 @@ from dpestim.privacy import Neighbours, PrivacyGuarantee
 
 #: Rows of reports counted at a time.
 COUNT_ROWS = 1 << 16
+#: Rows that are few: what is done once for all of them takes most of the time.
+_FEW = 16
 
 
 class Columns:
@@ -148,9 +150,26 @@ class Columns:
     def randomize(self, data, source, first, n_jobs):
         """Return the reports of rows as `read` gave them, of which the first has this number."""
         out = np.empty((len(data[0]), self.report_width), self.dtype)
-        for number, (column, values) in enumerate(zip(self.columns, data)):
-            write_column(column, number, values, out[:, self.slices[number]], source, first, n_jobs)
+        if len(out) <= _FEW:
+            self._randomize_few(data, source, first, out)
+        else:
+            for number, (column, values) in enumerate(zip(self.columns, data)):
+                write_column(column, number, values, out[:, self.slices[number]], source, first, n_jobs)
         return sign(out, self)
+
+    def _randomize_few(self, data, source, first, out):
+        """Do it for a client's record: all columns read one reader, and a block needs no walk around it."""
+        reader, n = source.reader(), len(out)
+        for number, (column, values) in enumerate(zip(self.columns, data)):
+            law, part = column.law, out if len(self.columns) == 1 else out[:, self.slices[number]]
+            if first + n > law.block_rows:
+                write_column(column, number, values, part, source, first, None)
+                continue
+            report = part if part.flags.c_contiguous and part.dtype == law.report_dtype else np.empty(
+                (n, law.report_width), law.report_dtype)
+            law.privatize(column.coder()(values), reader.words(number, 0, first, n), report)
+            if report is not part:
+                part[...] = report
 
     def randomize_and_count(self, data, source, first, n_jobs):
         """Return the counts of rows as `read` gave them, column by column; no report outlives its block."""

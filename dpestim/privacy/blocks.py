@@ -48,7 +48,7 @@ class Blocks:
 
     def values(self):
         """Return the values of all blocks that are open anywhere in the process."""
-        return [token[0] for token in self._open]
+        return [token[0] for token in self._open] if self._open else []
 
     def _seen(self):
         tokens = self._here.get()

@@ -30,9 +30,13 @@ def get_config():
     ...     dpestim.get_config()
     {'strict': True, 'neighbours': 'ledger'}
     """
+    return {"strict": is_strict(), "neighbours": relation_of_block() or relation_of_process()}
+
+
+def is_strict():
+    """Tell whether code at this place is in strict mode."""
     here = _blocks.innermost()
-    return {"strict": here if here is not None else True in _blocks.values() or _default["strict"],
-            "neighbours": relation_of_block() or relation_of_process()}
+    return here if here is not None else True in _blocks.values() or _default["strict"]
 
 
 def relation_of_block():

@@ -103,7 +103,7 @@ def test_a_transformer_without_a_baseline_is_timed_too(benchmarks, monkeypatch):
     _, numbers, _, _ = benchmarks
     monkeypatch.setattr(numbers, "PEERS", {})
     monkeypatch.setattr(numbers, "_maximise", lambda settings: ())
-    settings = type("Settings", (), {"quick": True, "n_large": 1000})
+    settings = type("Settings", (), {"quick": True, "n_large": 1000, "short": True})
     rows = list(numbers.rows(settings))
     assert [row.name.split()[0] for row in rows] == [name for name, _ in numbers.transformers()]
     assert all(row.ours > 0 and row.baseline is None for row in rows)

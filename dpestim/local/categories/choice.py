@@ -3,8 +3,6 @@
 from functools import lru_cache
 from typing import NamedTuple
 
-import numpy as np
-
 from dpestim.base import all_estimators
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.costs import Spread
@@ -20,12 +18,8 @@ def spread_of(law):
     """Return the `Spread` of a law whose values are held equally often, by its own `variance`, or raise ValueError."""
     if not law.varies_by_own_share and law.n_categories > _MOST_FREQUENCIES:
         raise ValueError(f"its errors are not planned for more than {_MOST_FREQUENCIES:,} categories")
-    even = 1 / law.n_categories
-    # where the variance is a line in the own frequency one number stands for all; other laws get all frequencies
-    f = even if law.varies_by_own_share else np.full(law.n_categories, even)
-    one, many = (np.asarray(law.variance(n, f), np.float64) for n in (1, _MANY))
     parts = []
-    for once, left in ((one.mean(), many.mean()), (one.max(), many.max())):
+    for once, left in zip(law.even_variance(1), law.even_variance(_MANY)):
         floor = (left * _MANY - once) / (_MANY - 1)
         floor = floor if floor * _MANY > 1e-3 * once else 0.0  # (or it is rounding)
         parts += [floor, max(once - floor, 0.0)]

@@ -21,8 +21,10 @@ _TOLD["power_ns"] = _TOLD["calibrate"] = _TOLD["power"]
 
 def check_postprocess(postprocess, *, of_one_law=True):
     """Raise ValueError for what is no way to post-process, or none for estimates that several laws have part in."""
+    if postprocess is None or callable(postprocess):
+        return
     names = [name for name in postprocessing.__all__ if of_one_law or name != "ibu"]
-    if postprocess is not None and not callable(postprocess) and postprocess not in names:
+    if postprocess not in names:
         raise ValueError(f"postprocess must be None, a callable or one of {names}, got {postprocess!r}")
 
 

@@ -83,6 +83,17 @@ class HR(CodeReports, CategoricalRandomizer):
         if self.n_blocks > 1:
             place = np.arange(f.size) & (self.n_blocks - 1)
             share = np.clip(np.bincount(place, weights=f, minlength=self.n_blocks), 0.0, 1.0)[place]
+        return self._variance(n, f, share)
+
+    def even_variance(self, n):
+        """Return (mean, largest) over the values: those of a block have the same, and blocks two sizes."""
+        d, (size, n_larger) = self.n_categories, divmod(self.n_categories, self.n_blocks)
+        kinds = [(size, self.n_blocks - n_larger), (size + 1, n_larger)]
+        each = [(held * blocks / d, float(self._variance(n, 1 / d, held / d))) for held, blocks in kinds if held * blocks]
+        return sum(part * found for part, found in each), max(found for _, found in each)
+
+    def _variance(self, n, f, share):
+        """Return the variance of a value that a share f holds, in a block that `share` hold."""
         both = (self._own + self._other) / (self._own - self._other) ** 2
         none = float(2 * self._other / (self._own - self._other) ** 2)
         # (own, of the same block, and others: a difference of sums would leave only rounding where epsilon is large)

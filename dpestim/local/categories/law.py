@@ -74,6 +74,14 @@ class CategoricalRandomizer(Randomizer):
         at_zero, slope = q * (1 - q) / gap**2, (1 - self.p_star - q) / gap
         return (float(at_zero) + float(slope) * np.asarray(f, dtype=np.float64)) / n
 
+    def even_variance(self, n):
+        """Return (mean, largest) over the values of the variance of `estimate`, where all are held equally often."""
+        even = 1 / self.n_categories
+        # where the variance is a line in the own frequency one number stands for all; other laws get all frequencies
+        f = even if self.varies_by_own_share else np.full(self.n_categories, even)
+        found = np.asarray(self.variance(n, f), np.float64)
+        return float(found.mean()), float(found.max())
+
     def truth(self, shares):
         """Return what `estimate` is the estimate of, from the shares of values: these themselves."""
         return shares

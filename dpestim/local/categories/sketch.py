@@ -13,6 +13,8 @@ from dpestim.rng import Stage
 
 #: Hashes have numbers of two bytes; cells of the state; buckets where nothing is said, which make collisions rare.
 MOST_HASHES, MOST_CELLS, LEAST_BUCKETS = 1 << 16, 1 << 27, 1 << 8
+#: Seeds that are few: whole products in Python take less time than halves of them in arrays.
+_FEW = 8
 #: Hashes of values for an audit.
 MOST_HASHED = 1 << 26
 #: Polynomials over GF(2), x^L + ..., that are irreducible, for fields of 2^L elements, L = 1, 2, ...
@@ -197,6 +199,12 @@ class Sketch(CategoricalRandomizer):
         others = np.square(f).sum() - np.square(f) if f.ndim else np.square(1 - f)
         return super().variance(n, f) + self._unevenness * others
 
+    def even_variance(self, n):
+        """Return (mean, largest) over the values: all have the same."""
+        d = self.n_categories
+        found = float(super().variance(n, 1 / d)) + self._unevenness * (d - 1) / d**2
+        return found, found
+
     def variance_line(self, counts, n):
         """Return the line of n times the variance; what collisions add is estimated from the counts."""
         at_zero, slope = super().variance_line(counts, n)
@@ -210,7 +218,10 @@ class Sketch(CategoricalRandomizer):
 
 def drawn_below(size, words):
     """Return a number below size, itself below 2^32, for each row, from the words of a public seed."""
-    seeds, size = words.dense(Stage.SEED, 1), np.uint64(size)
+    seeds = words.dense(Stage.SEED, 1)
+    if len(seeds) <= _FEW:
+        return np.array([word * size >> 64 for word in seeds.tolist()], np.uint32)
+    size = np.uint64(size)
     high, low = seeds >> np.uint64(32), seeds & np.uint64(0xFFFFFFFF)
     return ((high * size + (low * size >> np.uint64(32))) >> np.uint64(32)).astype(np.uint32)
 

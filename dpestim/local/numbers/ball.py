@@ -4,6 +4,7 @@ from numbers import Real
 
 import numpy as np
 
+from dpestim.local.numbers.column import coder_of
 from dpestim.local.numbers.joint import JointColumn
 
 
@@ -38,15 +39,8 @@ class BallColumn(JointColumn):
 
     def coder(self):
         """Return a function from a block of rows to fixed points, with memory of its own."""
-        fixed = np.empty((self.law.block_rows, self.n_joint), self.law.code_dtype)
-
-        def codes_of(block):
-            with np.errstate(over="ignore"):  # a wider float than this becomes an infinite one, and is clipped
-                block = np.ascontiguousarray(block, np.float64)
-            self.law.encode(block, self.centre, self.radius, fixed[: len(block)])
-            return fixed[: len(block)]
-
-        return codes_of
+        return coder_of(lambda block, out: self.law.encode(block, self.centre, self.radius, out), self.n_joint,
+                        dtype=self.law.code_dtype)
 
     @property
     def middles(self):

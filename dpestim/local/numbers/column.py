@@ -8,6 +8,28 @@ import numpy as np
 from dpestim.local.column import Column
 
 
+def coder_of(encode, *shape, dtype=np.int64):
+    """Return a function from a block of rows to fixed points, with memory of its own; ``encode(block, out)`` fills it.
+
+    `shape` and `dtype` are those of the codes of one row. The memory is as large as the largest block so far: a
+    client's is one row.
+    """
+    fixed = None
+
+    def codes_of(block):
+        nonlocal fixed
+        n = len(block)
+        if fixed is None or n > len(fixed):
+            fixed = np.empty((n, *shape), dtype)
+        if block.dtype != np.float64:
+            with np.errstate(over="ignore"):  # a wider float than this becomes an infinite one, and is clipped
+                block = block.astype(np.float64)
+        encode(np.ascontiguousarray(block), fixed[:n])
+        return fixed[:n]
+
+    return codes_of
+
+
 class NumberColumn(Column):
     """One column of numbers.
 
@@ -43,15 +65,7 @@ class NumberColumn(Column):
 
     def coder(self):
         """Return a function from a block of values to fixed points, with memory of its own."""
-        fixed = np.empty(self.law.block_rows, np.int64)
-
-        def codes_of(block):
-            with np.errstate(over="ignore"):  # a wider float than this becomes an infinite one, and is clipped
-                block = np.ascontiguousarray(block, np.float64)
-            self.law.encode(block, self.low, self.high, fixed[: len(block)])
-            return fixed[: len(block)]
-
-        return codes_of
+        return coder_of(lambda block, out: self.law.encode(block, self.low, self.high, out))
 
     @property
     def middles(self):

@@ -7,6 +7,7 @@ import numpy as np
 
 from dpestim.local.column import Column
 from dpestim.local.law import Randomizer
+from dpestim.local.numbers.column import coder_of
 
 
 class JointRandomizer(Randomizer):
@@ -118,15 +119,8 @@ class JointColumn(Column):
 
     def coder(self):
         """Return a function from a block of rows to fixed points, with memory of its own."""
-        fixed = np.empty((self.law.block_rows, self.n_joint), self.law.code_dtype)
-
-        def codes_of(block):
-            with np.errstate(over="ignore"):  # a wider float than this becomes an infinite one, and is clipped
-                block = np.ascontiguousarray(block, np.float64)
-            self.law.encode(block, self.lows, self.highs, fixed[: len(block)])
-            return fixed[: len(block)]
-
-        return codes_of
+        return coder_of(lambda block, out: self.law.encode(block, self.lows, self.highs, out), self.n_joint,
+                        dtype=self.law.code_dtype)
 
     @cached_property
     def _scale(self):

@@ -3,7 +3,9 @@
 import math
 from fractions import Fraction
 
-from dpestim.local.numbers.law import NumericRandomizer, too_small
+import numpy as np
+
+from dpestim.local.numbers.law import NumericRandomizer, sums_of_rows, too_small
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import WORD, uses_enough
 from dpestim.privacy.number_weights import laplace_beyond
@@ -21,7 +23,7 @@ class Laplace(NumericRandomizer):
     def __init__(self, epsilon, grid=256):
         super().__init__(epsilon, grid)
         self.beyond, self.places = laplace_beyond(self.epsilon, self.grid)
-        if not any(uses_enough(max(c), min(c), self.epsilon) for c in zip(*self._rows)):
+        if not any(uses_enough(*ends, self.epsilon) for ends in self._ends_of_columns()):
             self.slack = "weights are integers, which are too coarse for all of this epsilon on this grid"
 
     def check(self):
@@ -37,29 +39,36 @@ class Laplace(NumericRandomizer):
 
     def table(self):
         """Return rows of integers, one for each input, each summing to 2**64."""
+        return self._rows
+
+    def _words(self):
         n, places, alpha = self.grid, self.places, self.beyond / (1 + self.beyond)
         tails = [WORD / (1 + alpha)]  # noise of at least k steps to one side
         for _ in range(n):
             tails.append(tails[-1] * alpha)
         noise = [math.ceil((1 - alpha) * t) for t in tails]  # noise of exactly k steps
         ends = [places * math.floor(tails[0] / places), *(places * math.ceil(t / places) for t in tails[1:])]
-        rows = [[ends[g], *(noise[abs(y - g)] for y in range(1, n)), ends[n - g]] for g in range(n + 1)]
-        for g, row in enumerate(rows):
-            self._mend(g, row)
-            if min(row) <= 0:
-                raise self._coarse()
+        far = np.arange(n + 1) - np.arange(n + 1)[:, None]  # (code less input)
+        rows, ends = np.array(noise, np.uint64)[np.abs(far)], np.array(ends, np.uint64)
+        rows[:, 0], rows[:, n] = ends, ends[::-1]
+        drifts = sums_of_rows(rows[:, 1:n], far[:, 1:n])
+        for g, (row, total, drift) in enumerate(zip(rows, sums_of_rows(rows), drifts)):
+            self._mend(g, row, WORD - total, drift)
+        if not rows.all():
+            raise self._coarse()
         return rows
 
-    def _mend(self, g, row):
+    def _mend(self, g, row, missing, drift):
         """Make the sum and the mean of a row exact, by changes of two of its likeliest codes that are in the bounds."""
-        n = self.grid
-        missing = WORD - sum(row)
-        drift = sum((y - g) * row[y] for y in range(1, n))
-        drift += int((n - g + self.beyond) * row[n] - (g + self.beyond) * row[0])  # an integer: see the proof
+        n, first, last = self.grid, int(row[0]), int(row[-1])
+        drift += int((n - g + self.beyond) * last - (g + self.beyond) * first)  # an integer: see the proof
         a = min(max(g, 1), n - 2)
         up = (g - a) * missing - drift
-        row[a] += missing - up
-        row[a + 1] += up
+        for code, more in ((a, missing - up), (a + 1, up)):
+            weight = int(row[code]) + more
+            if not 0 < weight < WORD:
+                raise self._coarse()
+            row[code] = weight
 
     def outputs(self):
         """Return the exact position that each code stands for."""

@@ -61,7 +61,7 @@ class NumericRandomizer(CodeReports, Randomizer):
     def check(self):
         """Refuse an epsilon that 64-bit weights cannot express, and a table that does not keep a plain one."""
         try:
-            enough = len(self._rows) and np.isfinite(self.positions).all()
+            enough = len(self._weights) and np.isfinite(self.positions).all()
         except (ZeroDivisionError, OverflowError):
             enough = False
         if not enough:
@@ -69,7 +69,7 @@ class NumericRandomizer(CodeReports, Randomizer):
                              "epsilon or the grid")
         if len(self.positions) != self.n_counts:
             raise ValueError("outputs must return one position for each column of table")
-        if self.relaxation is None and not all(within(max(c), min(c), self.epsilon) for c in zip(*self._rows)):
+        if self.relaxation is None and not all(within(*ends, self.epsilon) for ends in self._ends_of_columns()):
             raise ValueError("epsilon is too small for this law: the weights in a column of its table differ by more "
                              "than e^epsilon")
 
@@ -77,10 +77,14 @@ class NumericRandomizer(CodeReports, Randomizer):
         """Return rows of integers, one for each input, each summing to 2**64."""
         raise TypeError(f"{type(self).__name__} does not state its weights: implement `table`")
 
+    def _words(self):
+        """Return the table as an array of uint64, each row summing to 2**64, where a law makes it so; else None."""
+        return None
+
     @property
     def n_counts(self):
         """The number of codes."""
-        return len(self._rows[0])
+        return self._weights.shape[1]
 
     @property
     def report_dtype(self):
@@ -88,13 +92,25 @@ class NumericRandomizer(CodeReports, Randomizer):
         return np.dtype(np.uint16 if self.n_counts <= 1 << 16 else np.uint32)
 
     @cached_property
-    def _rows(self):
-        rows = [[int(w) for w in row] for row in self.table()]
-        if len(rows) != self.n_inputs or len({len(row) for row in rows}) != 1 or any(
-            sum(row) != WORD or min(row) < 0 for row in rows
-        ):
+    def _weights(self):
+        """The table, checked: an array of uint64, or of integers where a word need not hold a weight."""
+        words = self._words()
+        if words is not None:
+            rows, sums = words, sums_of_rows(words)
+        else:
+            rows = [[int(w) for w in row] for row in self.table()]
+            sums = [sum(row) if row and min(row) >= 0 else -1 for row in rows]
+        if len(rows) != self.n_inputs or len(set(map(len, rows))) != 1 or set(sums) != {WORD}:
             raise ValueError("table must return grid + 1 rows, equally long, of non-negative integers summing to 2**64")
-        return rows
+        return words if words is not None else np.array(rows, object)
+
+    def _ends_of_columns(self):
+        """Return the different (largest, smallest) weights of codes."""
+        return set(zip(self._weights.max(axis=0).tolist(), self._weights.min(axis=0).tolist()))
+
+    @cached_property
+    def _rows(self):
+        return self._weights.tolist()
 
     @cached_property
     def _cells(self):
@@ -184,7 +200,7 @@ class NumericRandomizer(CodeReports, Randomizer):
 
     @cached_property
     def _matrix(self):
-        return np.array([[w / WORD for w in row] for row in self._rows])
+        return np.asarray(self._weights / float(WORD), np.float64)
 
     def expect(self, values):
         """Return the mean of values[code] for every row."""
@@ -406,3 +422,13 @@ class WindowRandomizer(NumericRandomizer):
         base = w.outside / WORD * np.diff(cuts)
         channel = Piecewise(edges, cuts, w.window, (w.inside - w.outside) / WORD, base)
         return edges / self.grid, np.repeat(np.arange(len(cuts) - 1), np.diff(cuts)), channel
+
+
+def sums_of_rows(words, factors=1):
+    """Return the exact sums of the rows of an array of uint64, as Python's integers; `factors` of int64 go first.
+
+    Halves of words are added, so that no sum leaves 64 bits: factors times the length of a row must be below 2^31.
+    """
+    high, low = ((half.astype(np.int64) * factors).sum(axis=1).tolist()
+                 for half in (words >> np.uint64(32), words & np.uint64(0xFFFFFFFF)))
+    return [(a << 32) + b for a, b in zip(high, low)]

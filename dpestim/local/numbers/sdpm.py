@@ -2,7 +2,7 @@
 
 import math
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -80,8 +80,7 @@ class SDPM(WindowRandomizer):
 
     def relaxed_bounds(self, low, high):
         """Return the low interval in the user's units, where the bounds are low and high."""
-        return tuple(float(Fraction(low) + share * (Fraction(high) - Fraction(low)))
-                     for share in (self.low_from, self.low_to))
+        return _at_shares(low, high, self.low_from, self.low_to)
 
     def spacing_at(self, positions):
         """Return how far apart the inputs are: low levels are further apart than grid points."""
@@ -312,6 +311,12 @@ class SDPM(WindowRandomizer):
     def channel(self, n_bins):
         """Return (bin edges as positions, output of each code, `Piecewise`), for expectation maximisation."""
         return channel_of(self, n_bins)
+
+
+@lru_cache(maxsize=256)
+def _at_shares(low, high, *shares):
+    """Return the floats at shares of the way from one bound to the other; every record asks, with public bounds."""
+    return tuple(float(Fraction(low) + share * (Fraction(high) - Fraction(low))) for share in shares)
 
 
 class SDPMTransformer(NumericTransformer):

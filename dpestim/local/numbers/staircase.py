@@ -4,7 +4,9 @@ import math
 from fractions import Fraction
 from numbers import Real
 
-from dpestim.local.numbers.law import NumericRandomizer, too_small
+import numpy as np
+
+from dpestim.local.numbers.law import NumericRandomizer, sums_of_rows, too_small
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy.exact import WORD, uses_enough
 from dpestim.privacy.number_weights import staircase_beyond
@@ -28,7 +30,7 @@ class Staircase(NumericRandomizer):
         elif isinstance(gamma, bool) or not isinstance(gamma, Real) or not 0 < gamma <= 1:
             raise ValueError("gamma must be None or a number above 0 and at most 1")
         self.flat = min(max(1, round(float(gamma) * self.grid)), self.grid)
-        if not any(uses_enough(max(c), min(c), self.epsilon) for c in zip(*self._rows)):
+        if not any(uses_enough(*ends, self.epsilon) for ends in self._ends_of_columns()):
             self.slack = "weights are integers, which are too coarse for all of this epsilon on this grid"
 
     def check(self):
@@ -46,39 +48,42 @@ class Staircase(NumericRandomizer):
 
     def table(self):
         """Return rows of integers, one for each input, each summing to 2**64."""
+        return self._rows
+
+    def _words(self):
         n, b = self.grid, self.beyond / (1 + self.beyond)
         middle = (1 - b) / (2 * self.flat + 2 * b * (n - self.flat) - (1 - b))
         inner, outer = ([round(WORD * top * b**k) for k in range(3)] for top in (middle, middle / (1 - b)))
         level = [k // n + (k % n >= self.flat) for k in range(2 * n)]
-        inner, outer = ([weights[k] for k in level] for weights in (inner, outer))
-        rows = []
-        for g in range(n + 1):
-            row = [outer[g - y] for y in range(1 - n, 1)]
-            row += [inner[abs(g - y)] for y in range(1, n)]
-            row += [outer[y - g] for y in range(n, 2 * n)]
-            self._mend(g, row)
-            if min(row) <= 0:
-                raise self._coarse()
-            rows.append(row)
+        inner, outer = (np.array([weights[k] for k in level], np.uint64) for weights in (inner, outer))
+        away = np.arange(1 - n, 2 * n) - np.arange(n + 1)[:, None]  # (code less input)
+        rows = outer[np.abs(away)]
+        rows[:, n : 2 * n - 1] = inner[np.abs(away[:, n : 2 * n - 1])]
+        above, below = sums_of_rows(rows[:, 2 * n - 1 :]), sums_of_rows(rows[:, :n])
+        for g, (row, *sums) in enumerate(zip(rows, sums_of_rows(rows), sums_of_rows(rows, away), above, below)):
+            self._mend(g, row, *sums)
+        if not rows.all():
+            raise self._coarse()
         return rows
 
-    def _mend(self, g, row):
+    def _mend(self, g, row, total, drift, above, below):
         """Make the mean and the sum of a row exact: coarsely by a code at a bound, then by two codes between them."""
         n, first, far = self.grid, self.grid - 1, self.grid * self.beyond  # row[first + y] is the code y
-        drift = sum((y - g) * w for y, w in enumerate(row, -first))
-        excess = sum(row[first + n :]) - sum(row[: first + 1])
+        excess = above - below
         end, way = (n, 1) if 2 * g >= n else (0, -1)
         # changed by `more` at this end, the means add up to an integer, and to nearly 0
         period, reach = far.denominator, end - g + way * far
         least = -way * excess % period
         more = least + period * round((-(drift + far * excess) / reach - least) / period)
-        row[first + end] += more
         drift += int(far * (excess + way * more)) + (end - g) * more
-        missing = WORD - sum(row)
+        missing = WORD - total - more
         a = min(max(g, 1), n - 2)
         up = (g - a) * missing - drift
-        row[first + a] += missing - up
-        row[first + a + 1] += up
+        for code, change in ((end, more), (a, missing - up), (a + 1, up)):
+            weight = int(row[first + code]) + change
+            if not 0 < weight < WORD:
+                raise self._coarse()
+            row[first + code] = weight
 
     def outputs(self):
         """Return the exact position that each code stands for."""

@@ -7,7 +7,7 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.exceptions import PrivacyLeakWarning
-from dpestim.inputs import Numbers, in_order, is_by_column, number_rows, refuse_infinite
+from dpestim.inputs import Numbers, all_finite, in_order, is_by_column, number_rows, refuse_infinite
 from dpestim.inputs.declared import says_missing
 from dpestim.inputs.numbers import DECLARE, OR_FILL
 from dpestim.local.client import Client
@@ -79,7 +79,7 @@ class NumberClient(Client):
         return number_rows(X, strict=strict)
 
     def _parts(self, X, columns, strict):
-        if not strict:
+        if not (strict or all_finite(X)):
             missing = np.repeat([c.may_be_missing for c in columns], [c.n_features for c in columns])
             refuse_infinite(X, columns.names, self._missing_advice(), missing=missing)
         return columns.parts(X)

@@ -16,12 +16,14 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from sklearn.base import clone
 
 import dpestim.local
 from dpestim import config_context
 from dpestim.accounting import Ledger
 from dpestim.local import (
     BinaryFrequencyEstimator,
+    CMSFrequencyEstimator,
     DistributionEstimator,
     GRRFrequencyEstimator,
     MeanEstimator,
@@ -51,6 +53,33 @@ from dpestim.testing import check_mechanism
 
 ROOM = Path(dpestim.local.__file__).parent
 X = np.random.default_rng(0).uniform(0, 10, (60, 1))
+
+
+FEW = {
+    "one column": (GRRFrequencyEstimator(1.0, categories=[range(9)]), np.arange(40)[:, None] % 9),
+    "two dtypes": (OUEFrequencyEstimator(2.0, categories=[range(9), range(300)]), np.arange(80).reshape(40, 2) % 9),
+    "codes of two widths": (GRRFrequencyEstimator(2.0, categories=[range(9), range(300)]),
+                            np.arange(80).reshape(40, 2) % 9),
+    "blocks of one row": (OUEFrequencyEstimator(1.0, categories=[range(1 << 19)]), np.arange(40)[:, None]),
+    "blocks of eight rows": (OUEFrequencyEstimator(1.0, categories=[range(1 << 15)]), np.arange(40)[:, None]),
+    "numbers": (PMTransformer(1.0, bounds=(0, 10)), np.linspace(-1, 11, 80).reshape(40, 2)),
+    "whole numbers": (PMTransformer(1.0, bounds=(0, 10)), np.arange(80).reshape(40, 2)),
+    "floats of another width": (SDPMTransformer(1.0, bounds=(0, 10)),
+                                np.linspace(-1, 11, 40, dtype=np.float32)[:, None]),
+    "sampled": (PMTransformer(1.0, bounds=(0, 10), strategy="sample"), np.linspace(-1, 11, 80).reshape(40, 2)),
+    "sketch": (CMSFrequencyEstimator(1.0, categories=[range(500)]), np.arange(40)[:, None]),
+}
+
+
+@pytest.mark.parametrize("case", FEW)
+def test_reports_of_few_rows_are_those_that_they_have_among_many(case):
+    """A client's record takes a shorter way, with the same words: the first rows of a seed have the same reports."""
+    client, rows = FEW[case]
+    client = clone(client).set_params(random_state=3)
+    many = client.privatize(rows)
+    for n in (1, 2, 8, 9, 16, 17):
+        assert np.array_equal(client.privatize(rows[:n]), many[:n])
+        assert client.privatize(rows[:n]).dtype == many.dtype
 
 
 # ---------------------------------------------------------------- rooms

@@ -90,6 +90,7 @@ def gcm_opened(monkeypatch, least):
 @pytest.mark.parametrize("size", [1, 2, 31, 4096, rng._CHUNK // 8, rng._CHUNK // 8 + 1, 3 * rng._CHUNK // 8 + 5])
 def test_gcm_and_ctr_give_the_same_words(monkeypatch, place, size):
     by_counter = {}
+    monkeypatch.setattr(rng, "_messages_are_words", lambda: False)
     monkeypatch.setattr(rng, "_gcm_is_faster", lambda: False)
     for start in (0, 1, 2, 77):
         by_counter[start] = WordReader(KEY).dense(*place, start, size).copy()
@@ -101,6 +102,42 @@ def test_gcm_and_ctr_give_the_same_words(monkeypatch, place, size):
     assert opened == [rng._counter(*place)[:12]] * 2
     first = (int(place[0]) << 120) | (place[1] << 96) | (place[2] << 64) | 2
     assert np.array_equal(by_counter[0][:30], keystream(first, 8 * min(size, 30)).view(np.uint64))
+
+
+@pytest.mark.parametrize(
+    "place", [(Stage.SEED, 0, 0), (Stage.RESPONSE, 5, 7), (Stage.ROUNDING, (1 << 24) - 1, (1 << 32) - 1)]
+)
+@pytest.mark.parametrize("start", [0, 1, 2, 77])
+def test_few_words_are_the_same_words_as_one_message(monkeypatch, place, start):
+    """Whatever a reader drew before, and whichever way it took; the message is for the start of a block alone."""
+    sizes = 1, 2, 33, rng._MESSAGE_MOST // 8 - 1, rng._MESSAGE_MOST // 8, rng._MESSAGE_MOST // 8 + 1
+    drawn = {size: WordReader(KEY).dense(*place, start, size).copy() for size in sizes}
+    one, made, real = WordReader(KEY), [], rng._ciphers().AESGCM
+    for size in sizes:
+        assert np.array_equal(one.dense(*place, start, size), drawn[size])
+    monkeypatch.setattr(rng._ciphers(), "AESGCM", lambda key: made.append(key) or real(key))
+    for size in sizes:
+        made.clear()
+        WordReader(KEY).dense(*place, start, size)
+        assert made == [KEY] * (start < 2 and 8 * (start + size) <= rng._MESSAGE_MOST)
+    monkeypatch.setattr(rng, "_messages_are_words", lambda: False)
+    for size in sizes:
+        assert np.array_equal(WordReader(KEY).dense(*place, start, size), drawn[size])
+    first = (int(place[0]) << 120) | (place[1] << 96) | (place[2] << 64) | (start // 2 + 2)
+    words = keystream(first, 16 * 40).view(np.uint64)[start % 2 :]
+    assert np.array_equal(drawn[33], words[:33])
+
+
+def test_messages_are_not_taken_where_they_are_refused_or_differ(monkeypatch):
+    test, real = rng._messages_are_words.__wrapped__, rng._ciphers().AESGCM
+    assert test()
+
+    def refuse(key):
+        raise ValueError("this provider has no such cipher")
+
+    for other in (refuse, lambda key: real(key[1:] + b"\1")):
+        monkeypatch.setattr(rng._ciphers(), "AESGCM", other)
+        assert not test()
 
 
 def test_gcm_is_taken_where_it_pays_and_never_beyond_its_limit(monkeypatch):
