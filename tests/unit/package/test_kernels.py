@@ -191,10 +191,9 @@ def test_olh_against_python_integers(bits, g):
 @pytest.mark.parametrize("g", [2, 3, 1024, 1025])
 def test_olh_counts_at_the_ends_of_buckets(dtype, bits, g):
     """Hashes on both sides of every end, and numbers of values and users on both sides of what is taken at a time."""
-    ends = [(y, -(-(y << bits) // g) + e) for y in {0, 1, g // 2, g - 1} for e in (-1, 0, 1)]
-    b, y = [end % (1 << bits) for _, end in ends], [y for y, _ in ends]
-    reports = np.array([(a, b, y) for a in (0, 1, (1 << bits) - 1) for b, y in zip(b, y)], dtype)
-    for d, times in ((1, 1), (7, 29), (8, 57), (9, 57), (16, 1)):
+    ends = [(-(-(k << bits) // g) + e) % (1 << bits) for k in {0, 1, 2, g // 2, g - 1} for e in (-1, 0, 1)]
+    reports = np.array([(a, b, y) for a in (0, 1, (1 << bits) - 1) for b in ends for y in {0, 1, g - 1}], dtype)
+    for d, times in ((1, 1), (7, 20), (8, 60), (9, 1), (16, 1)):
         held = np.ones(d, np.int64)
         olh.count(np.tile(reports, (times, 1)), g, held)
         buckets = [[((int(a) * v + int(b)) % (1 << bits)) * g >> bits for v in range(d)] for a, b, _ in reports]
