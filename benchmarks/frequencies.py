@@ -239,7 +239,7 @@ PEERS = {
         10, {"NumPy, unpackbits + sum": oue_count_wide, "NumPy, the same in bytes": oue_count_bytes}
     ),
     ("OLHFrequencyEstimator", "aggregate"): (
-        12 if build.VECTOR_BITS >= 256 else 4,
+        25 if build.VECTOR_BITS >= 256 else 8,
         {"NumPy, hash + bucket": olh_count_buckets, _OURS_IN_NUMPY: olh_count_intervals},
     ),
 }

@@ -10,12 +10,15 @@
 #include <features.h>
 #if __GNUC__ >= 12 && defined(__GLIBC__) && !DPESTIM_DEBUG
 #define DPESTIM_WIDE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+/* Where gcc's comparisons of 512 bits cost more than they gain: they go through mask registers. */
+#define DPESTIM_WIDE256 __attribute__((target_clones("arch=x86-64-v3", "default")))
 #define DPESTIM_HAS_WIDE 1
 #endif
 #endif
 
 #ifndef DPESTIM_WIDE
 #define DPESTIM_WIDE
+#define DPESTIM_WIDE256
 #define DPESTIM_HAS_WIDE 0
 #endif
 

@@ -187,6 +187,19 @@ def test_olh_against_python_integers(bits, g):
     assert np.array_equal(counts, 60 * support.sum(axis=0))
 
 
+@pytest.mark.parametrize(("dtype", "bits"), [(np.uint32, 32), (np.uint64, 64)])
+@pytest.mark.parametrize("g", [2, 3, 1024, 1025])
+def test_olh_counts_at_the_ends_of_buckets(dtype, bits, g):
+    """Hashes on both sides of every end, and numbers of values and users on both sides of what is taken at a time."""
+    ends = [(-(-(k << bits) // g) + e) % (1 << bits) for k in {0, 1, 2, g // 2, g - 1} for e in (-1, 0, 1)]
+    reports = np.array([(a, b, y) for a in (0, 1, (1 << bits) - 1) for b in ends for y in {0, 1, g - 1}], dtype)
+    for d, times in ((1, 1), (7, 20), (8, 60), (9, 1), (16, 1)):
+        held = np.ones(d, np.int64)
+        olh.count(np.tile(reports, (times, 1)), g, held)
+        buckets = [[((int(a) * v + int(b)) % (1 << bits)) * g >> bits for v in range(d)] for a, b, _ in reports]
+        assert held.tolist() == (1 + times * (np.array(buckets) == reports[:, 2:]).sum(0)).tolist()
+
+
 @pytest.mark.parametrize("log_n", [0, 1, 2, 3, 5, 7, 10, 13, 14, 16])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_fwht_is_multiplication_by_the_hadamard_matrix(log_n, dtype):
