@@ -1,0 +1,61 @@
+"""What docstrings claim of growth, and what a fitted slope says of that.
+
+A claim is what stands in an ``O(...)`` of a docstring: products of letters, powers and logarithms, and sums of them.
+"""
+
+import math
+import re
+import tomllib
+from pathlib import Path
+
+import numpy as np
+
+CLAIMS = tomllib.loads(Path(__file__).with_name("scale_claims.toml").read_text(encoding="utf-8"))
+AXES = ("rows", "columns", "categories")
+KINDS = ("time", "memory")
+#: How much a slope may exceed what is claimed, besides two of its standard errors. Fixed before anything was measured.
+TOLERANCE = 0.10
+#: Smaller numbers say nothing: seconds of the processor, bytes.
+FLOORS = {"time": 1e-3, "memory": 2e6}
+#: What is fitted is the upper part of a curve: so many points that are above the floor.
+UPPER, FEWEST = 5, 3
+
+
+def claimed(name, kind, axis, sizes):
+    """Return the exponent with which a claim grows over sizes of one axis: its slope where all other letters are 1."""
+    own = CLAIMS[name]
+    letters = {own[each]: np.ones(len(sizes)) for each in AXES if each in own}
+    letters[own[axis]] = np.asarray(sizes, float)
+    values = evaluate(own[kind], letters)
+    return slope(sizes, np.broadcast_to(values, len(sizes)))[0]
+
+
+def evaluate(claim, letters):
+    """Return the values of a claim such as ``n d^2 + d log d``."""
+    code = re.sub(r"log (\w+)", r"log(\1)", claim).replace("^", "**")
+    code = re.sub(r"(?<=[\w)]) (?=[\w(])", "*", code)
+    return eval(code, {"__builtins__": {}}, {**letters, "log": lambda x: np.log2(x + 1)})  # (our own file)
+
+
+def slope(sizes, values):
+    """Return (slope, its standard error) of a line through the logarithms, by least squares."""
+    x, y = np.log(np.asarray(sizes, float)), np.log(np.asarray(values, float))
+    x = x - x.mean()
+    fitted = float(x @ y / (x @ x))
+    left = y - y.mean() - fitted * x
+    return fitted, math.sqrt(float(left @ left) / max(len(x) - 2, 1) / float(x @ x))
+
+
+def judged(name, kind, axis, points):
+    """Return what is kept of a curve: its slope, that of the claim, and whether it keeps to the claim.
+
+    Where fewer than three points are above the floor there is no growth to speak of, and no slope.
+    """
+    upper = [(point["size"], point[kind]) for point in points if point[kind] >= FLOORS[kind]][-UPPER:]
+    if len(upper) < FEWEST:
+        return {"slope": None, "error": None, "sizes": [], "claimed": None, "kept": True}
+    sizes = [size for size, _ in upper]
+    found, error = slope(*zip(*upper))
+    limit = claimed(name, kind, axis, sizes)
+    return {"slope": round(found, 3), "error": round(error, 3), "sizes": sizes, "claimed": round(limit, 3),
+            "kept": bool(found <= limit + TOLERANCE + 2 * error)}
