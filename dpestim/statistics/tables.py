@@ -80,7 +80,7 @@ class Histogram(Cells):
     **Utility.** Unbiased integers, which may be negative; the noise of each has variance below 2 (2 / epsilon)^2 for
     replaced records, 2 / epsilon^2 for one more or less.
 
-    **Complexity.** O(n d) time, O(cells) memory.
+    **Complexity.** O(n d + cells) time, O(cells) memory.
 
     {parameters}
     References
@@ -185,7 +185,7 @@ class ContingencyTable(Cells):
     **Utility.** Unbiased integers, which may be negative; the noise of each has variance below 2 (2 / epsilon)^2 for
     replaced records, 2 / epsilon^2 for one more or less.
 
-    **Complexity.** O(n d) time, O(cells) memory.
+    **Complexity.** O(n d + cells) time, O(cells) memory.
 
     {parameters}
     References
