@@ -1,10 +1,10 @@
 """``python -m benchmarks.scale [NAME ...]``: time and memory of fits over rows, columns and categories.
 
 Each point is a process of its own, forked where estimators have been imported and have run once. It makes the rows,
-resets the kernel's high-water mark, and fits: memory is what the mark has risen by, beyond the rows; time is that of the
-processor, the least of up to three fits. A curve ends before a fit would take longer than `PATIENCE`, or rows more
-memory than `LARGEST`. Slopes are compared with what docstrings claim (``scale_claims.toml``). What is measured is merged into
-``docs/_static/scale.json``, of which the documentation draws pictures.
+resets the kernel's high-water mark, and fits: memory is what the mark has risen by, beyond the rows; time is that of
+the processor, the least of up to three fits, so that other processes may run beside it. A curve ends before a fit would
+take longer than `PATIENCE`, or rows more memory than `LARGEST`. Slopes are compared with what docstrings claim
+(``scale_claims.toml``). What is measured is merged into ``docs/_static/scale.json``, of which pictures are drawn.
 """
 
 import argparse
@@ -104,7 +104,8 @@ def measured(name, sizes):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         case(name, 1000, 2, 2)()  # what is imported late is imported now
-    found = {"date": date.today().isoformat(), "load": round(os.getloadavg()[0], 2), "third": CASES[name][2], "axes": {}}
+    found = {"date": date.today().isoformat(), "load": round(os.getloadavg()[0], 2), "third": CASES[name][2],
+             "axes": {}}
     for axis in AXES:
         if axis == "categories" and CASES[name][2] is None:
             continue
@@ -153,7 +154,7 @@ def main(arguments=None):
         chosen.output.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     faults = [f"{name} over {axis}: {kind}" for name, own in kept["estimators"].items()
               for axis, line in own["axes"].items() for kind in KINDS if not line[kind]["kept"]]
-    print("\n" + ("nothing grows faster than its docstring says" if not faults else "grows faster: " + "; ".join(faults)))
+    print("\ngrows faster: " + "; ".join(faults) if faults else "\nnothing grows faster than its docstring says")
     return len(faults)
 
 

@@ -70,14 +70,17 @@ CASES = {
     "local.HRFrequencyEstimator": (oracle(HRFrequencyEstimator), codes, "categories", "frequencies_"),
     "local.MeanEstimator": (lambda columns, categories: MeanEstimator(reported(columns)), numbers, None, "mean_"),
     "local.DistributionEstimator": (
-        lambda columns, categories: DistributionEstimator(reported(columns), n_bins=categories), numbers, "bins", "distribution_"),
+        lambda columns, categories: DistributionEstimator(reported(columns), n_bins=categories),
+        numbers, "bins", "distribution_"),
     "shuffle.ShuffledHistogram": (oracle(ShuffledHistogram, delta=DELTA), codes, "categories", "frequencies_"),
     "statistics.Mean": (
         lambda columns, categories: Mean(1.0, bounds=(0.0, 1.0), random_state=0), numbers, None, "result_"),
     "statistics.Histogram": (
-        lambda columns, categories: Histogram(1.0, bins=categories, bounds=(0.0, 1.0), random_state=0), numbers, "bins", "result_"),
+        lambda columns, categories: Histogram(1.0, bins=categories, bounds=(0.0, 1.0), random_state=0),
+        numbers, "bins", "result_"),
     "statistics.Quantile": (
-        lambda columns, categories: Quantile(1.0, bounds=(0.0, 1.0), random_state=0), steps, "different values", "result_"),
+        lambda columns, categories: Quantile(1.0, bounds=(0.0, 1.0), random_state=0),
+        steps, "different values", "result_"),
     "linear_model.DPLogisticRegression": (model(DPLogisticRegression), labelled, "classes", "classes_"),
     "ensemble.DPGradientBoostingClassifier": (model(DPGradientBoostingClassifier), labelled, "classes", "classes_"),
 }

@@ -25,15 +25,15 @@ UPPER, FEWEST = 5, 3
 def claimed(name, kind, axis, sizes):
     """Return the exponent that a docstring allows over sizes of one axis: the largest slope of its claims.
 
-    All other letters are 1. A claim that does not name the letter allows no growth.
+    Of a sum only the terms with the letter count. A claim that does not name the letter allows no growth.
     """
     own, sizes = CLAIMS[name], np.asarray(sizes, float)
-    values = (evaluate(claim, own[axis], sizes) + 0 * sizes for claim in own[kind])
-    return max(slope(sizes, each)[0] for each in values)
+    grown = (evaluate(claim, own[axis], sizes) - evaluate(claim, own[axis], 0 * sizes) for claim in own[kind])
+    return max(slope(sizes, each)[0] if np.any(each) else 0.0 for each in grown)
 
 
 def evaluate(claim, letter, sizes):
-    """Return the values of a claim such as ``n d^2 + d log d``, where a letter has these sizes."""
+    """Return the values of a claim such as ``n d^2 + d log d``: a letter has these sizes, and all others are 1."""
     code = re.sub(r"log (\w+)", r"log(\1)", claim).replace("^", "**")
     code = re.sub(r"(?<=[\w)]) (?=[\w(])", "*", code)
     letters = {each: sizes if each == letter else 1.0 for each in re.findall(r"[A-Za-z]+", claim) if each != "log"}
