@@ -8,6 +8,7 @@ Run from the root of the repository::
     python -m benchmarks --quick          # all in small sizes; proves that everything runs, judges no target
     python -m benchmarks --record         # keeps the rows in benchmarks/history; benchmarks.history compares records
     python -m benchmarks.history          # what became slower since the record before; --write writes the page
+    python -m benchmarks.scale            # how fits of twelve estimators grow; writes docs/_static/scale.json
     python -m benchmarks.trust_models     # errors of six problems under four kinds of trust; --write writes the page
     make peers ADULT=FILE                 # other packages, in environments of their own: README's table, and a page
     python -m benchmarks --output FILE    # where the same rows go as JSON (default benchmarks/results/latest.json)

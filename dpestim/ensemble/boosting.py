@@ -40,8 +40,9 @@ class DPGradientBoostingClassifier(CentralClassifier, Boosting):
 
     Most constants were chosen on Adult. With few rows and many columns it is weak: linear models are better there.
 
-    **Complexity.** O(n (d + p)) time a round for d columns and p pairs, O(n (d + p)) bytes. A million rows of 20
-    columns took 1.2 s with one thread, where scikit-learn's boosting took 13 s (two shared cores).
+    **Complexity.** O(K n (d + p)) time a round and as many bytes, for d columns, p pairs and K classes
+    (1 for two). A million rows of 20 columns took 1.2 s with one thread, where scikit-learn's boosting took 13 s (two
+    shared cores).
 
     {parameters}
     Examples

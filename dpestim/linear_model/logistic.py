@@ -41,10 +41,10 @@ class DPLogisticRegression(LinearClassifier):
     that fits. The default C needs no look at the data. Coefficients shrink towards 0 as epsilon does, and
     probabilities towards the shares of the classes, before rankings become random.
 
-    **Complexity.** Six or seven passes over the rows, one of which forms the Hessian: O(n d^2) time, O(n + d^2) memory
-    beyond X, and O(d) exact random numbers. K > 2 classes: O(n d K) for each of some tens of passes, and O(d K) random
-    numbers; "ovr" is K times two classes. Of sparse X only entries are read: their squared numbers, summed over rows,
-    stand in the place of n d^2.
+    **Complexity.** Six or seven passes over the rows, one of which forms the Hessian: O(n d^2) time, O(n d + d^2)
+    memory beyond X (a scaled copy), and O(d) exact random numbers. K > 2 classes: O(n d K) for each of some tens of
+    passes, O(n (d + K)) memory, and O(d K) random numbers; "ovr" is K times two classes. Of sparse X only entries are
+    read: their squared numbers, summed over rows, stand in the place of n d^2.
 
     Parameters
     ----------

@@ -14,7 +14,8 @@ class _Step:
 
     def __init__(self, law, write, dtype, width):
         # (one step takes about half of the law's words, so that a block has room for twice the rows)
-        self.block_rows, self.privatize = 2 * law.block_rows, write
+        self.block_rows = self.counted_rows = 2 * law.block_rows
+        self.privatize = write
         self.report_dtype, self.report_width = np.dtype(dtype), width
 
 

@@ -180,7 +180,7 @@ class Columns:
             def start(law=column.law, parts=parts):
                 counts = np.zeros(law.n_counts, np.int64)
                 parts.append(counts)
-                report = np.empty((law.block_rows, law.report_width), law.report_dtype)
+                report = np.empty((law.counted_rows, law.report_width), law.report_dtype)
 
                 def add(rows, n, fill):
                     fill(report[:n])
@@ -283,22 +283,28 @@ def write_column(column, number, values, part, source, first, n_jobs):
 
 
 def _each_block(column, values, source, number, first, n_jobs, start):
-    """Hand ``start()(rows, n, fill)`` every block of rows; ``fill(report)`` writes its n reports.
+    """Hand ``start()(rows, n, fill)`` every block of rows, or several; ``fill(report)`` writes their n reports.
 
     `start` is called once for each thread.
     """
-    law, size = column.law, column.law.block_rows
+    law, size, together = column.law, column.law.block_rows, column.law.counted_rows // column.law.block_rows
     stop = first + len(values)
     first_block = first // size
 
     def task(a, b):
         receive, codes_of, reader = start(), column.coder(), source.reader()
-        for block in range(first_block + a, first_block + b):
-            low, high = max(first, block * size), min(stop, (block + 1) * size)
-            rows = slice(low - first, high - first)
-            codes = codes_of(values[rows])
-            words = reader.words(number, block, low - block * size, high - low)
-            receive(rows, high - low, lambda out, codes=codes, words=words: law.privatize(codes, words, out))
+
+        def fill(reports, row):
+            while len(reports):
+                block = row // size
+                n = min((block + 1) * size - row, len(reports))
+                codes = codes_of(values[row - first : row - first + n])
+                law.privatize(codes, reader.words(number, block, row - block * size, n), reports[:n])
+                reports, row = reports[n:], row + n
+
+        for block in range(first_block + a, first_block + b, together):
+            low, high = max(first, block * size), min(stop, min(block + together, first_block + b) * size)
+            receive(slice(low - first, high - first), high - low, lambda out, low=low: fill(out, low))
 
     parallel.run(task, -(-stop // size) - first_block, n_jobs)
 

@@ -44,7 +44,7 @@ class Cost(NamedTuple):
 
 def cost_of(law, n_users, n_estimates):
     """Return the `Cost` of so many reports of a law, and of so many estimates."""
-    block = min(n_users, law.block_rows) * law.report_width * np.dtype(law.report_dtype).itemsize
+    block = min(n_users, law.counted_rows) * law.report_width * np.dtype(law.report_dtype).itemsize
     return Cost(
         bits=float(law.report_bits),
         client_us=(3 + law.word_ns * law.n_words) / 1e3,

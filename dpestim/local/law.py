@@ -31,6 +31,8 @@ MODELS = {
 }
 #: Entries of a matrix of Fractions that guessing reads; a law with larger ones says what its columns are (`runs`).
 LARGEST_LAW = 1 << 20
+#: Rows whose reports are counted together, and bytes that these take at most.
+_TOGETHER, _ROOM = 64, 1 << 23
 #: Parameters that a law gets from the column: its share of epsilon, and how large the domain is.
 _FROM_COLUMN = ("epsilon", "n_categories")
 
@@ -141,6 +143,15 @@ class Randomizer:
     def block_rows(self):
         """Rows a block of random words; depends on the mechanism alone."""
         return max(1, self.block_words // self.n_words)
+
+    @property
+    def counted_rows(self):
+        """Rows that are counted together: whole blocks, several where a report is long and a block has few of them.
+
+        All counters are read and written once for all these rows, which otherwise takes longer than the reports do.
+        """
+        row = self.report_width * np.dtype(self.report_dtype).itemsize
+        return self.block_rows * max(1, min(_TOGETHER, _ROOM // row) // self.block_rows)
 
     def privatize(self, codes, words, out):
         """Write one report for each code; all randomness comes from `words` (a `dpestim.rng.Words`)."""

@@ -33,7 +33,8 @@ class Quantile(DPStatistic):
     of intervals, and values with ``rank=None``, are points of a grid of 2^15 to 2^16 steps, as their guarantee pays for
     the number of points: with bounds of (0, 1e6) these are 16 apart.
 
-    **Complexity.** O(n log n) time and 16 bytes a distinct value, for each column; then O(n) a quantile.
+    **Complexity.** O(d n log n) time for d columns, then O(n) a quantile; O(n d) memory: 24 bytes a row while a column
+    is sorted, and 16 bytes for each distinct value of a column.
 
     {parameters}
     References

@@ -25,6 +25,8 @@ from dpestim.statistics.summary import BLOCK, grids_of
 
 #: Cells of a table, at most.
 _MOST_CELLS = 1 << 24
+#: The most axes of an array in every NumPy that is supported.
+_MOST_COLUMNS = 32
 
 
 
@@ -42,6 +44,8 @@ class Cells(DPStatistic):
         noise = self._noise_for(epsilon, self._budget()[1], l1, squared, 1)
         n_columns = summary.n_columns
         counts, shape, keys = summary.totals, self._shape(n_columns), self._keys(n_columns)
+        if len(shape) > _MOST_COLUMNS:
+            raise ValueError(f"X has {len(shape)} columns, and a table at most {_MOST_COLUMNS}: choose fewer columns")
 
         def finish(outcomes):
             noisy = outcomes[0].reshape(shape)
@@ -80,7 +84,7 @@ class Histogram(Cells):
     **Utility.** Unbiased integers, which may be negative; the noise of each has variance below 2 (2 / epsilon)^2 for
     replaced records, 2 / epsilon^2 for one more or less.
 
-    **Complexity.** O(n d) time, O(cells) memory.
+    **Complexity.** O(n d + cells) time, O(cells) memory.
 
     {parameters}
     References
@@ -185,7 +189,7 @@ class ContingencyTable(Cells):
     **Utility.** Unbiased integers, which may be negative; the noise of each has variance below 2 (2 / epsilon)^2 for
     replaced records, 2 / epsilon^2 for one more or less.
 
-    **Complexity.** O(n d) time, O(cells) memory.
+    **Complexity.** O(n d + cells) time, O(cells) memory.
 
     {parameters}
     References

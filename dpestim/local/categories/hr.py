@@ -272,7 +272,8 @@ class HRFrequencyEstimator(FrequencyEstimator):
     **Utility.** Unbiased; with B blocks and F the share of users whose value is in the same block, the variance of a
     frequency f among n users is ((2 + F (e^eps - 1)) (e^eps + 2 B - 1) / (e^eps - 1)^2 - f) / n.
 
-    **Complexity.** O(1) a user and O(n + d log d) at the server; about log2(d) + 1 bits sent.
+    **Complexity.** O(1) a user and O(n + d log d) at the server; about log2(d) + 1 bits sent. `fit` of c
+    columns: O(c (n + d log d)) time, O(c (n + d)) memory.
 
     {parameters}
     References

@@ -213,7 +213,7 @@ class OLHFrequencyEstimator(FrequencyEstimator):
     (4 e^eps / (e^eps - 1)^2 + f) / n where g = e^eps + 1.
 
     **Complexity.** O(1) a user and O(n d) at the server, one addition and one comparison for each user and value; 64 or
-    128 bits of public hash and log2(g) of response sent.
+    128 bits of public hash and log2(g) of response sent. `fit` of c columns: O(n c d) time, O(c (n + d)) memory.
 
     {parameters}
     References

@@ -136,6 +136,7 @@ class OUEFrequencyEstimator(FrequencyEstimator):
     **Utility.** Unbiased; the variance of a frequency f among n users is (4 e^eps / (e^eps - 1)^2 + f) / n.
 
     **Complexity.** O(d) a user and O(n d) bit operations at the server, 64 to 512 at a time; d bits sent.
+    `fit` of c columns: O(n c d) time and O(c (n + d)) memory, as reports are counted block by block.
 
     {parameters}
     References

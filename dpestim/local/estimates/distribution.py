@@ -46,7 +46,8 @@ class DistributionEstimator(TransformerServer):
     is smooth apart from spikes. They are as wide as reports are noisy, so bins are few by default; edges should lie
     halfway between values that are rounded. A mean more than 5 standard errors from the unbiased one is a UserWarning.
 
-    **Complexity.** O(n) for n reports, once; then a fixed time for a law and any n.
+    **Complexity.** O(c (n + b)) time for n reports of c columns in b bins, once; then a fixed time for a law and any n.
+    O(c b) memory.
 
     {parameters}
     References

@@ -933,3 +933,28 @@ def test_hadamard_counts_of_billions_do_not_overflow():
     counts[0] = 1 << 40
     assert np.isfinite(randomizer.estimate(counts, 1 << 40)).all()
     assert np.allclose(randomizer.estimate(counts, 1 << 40), randomizer.estimate(counts >> 20, 1 << 20))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_blocks_of_few_rows_are_counted_together(monkeypatch, n_jobs):
+    """Reports of 2^20 bits: a counter that is read and written for every few of them takes longer than they do."""
+    randomizer = OUEFrequencyEstimator._randomizer
+    law = randomizer.make(Fraction(1), 40)
+    monkeypatch.setattr(randomizer, "block_words", 3 * law.n_words)
+    assert (law.block_rows, law.counted_rows) == (3, 63)
+    called, count = [], randomizer.count
+    monkeypatch.setattr(randomizer, "count", lambda self, reports, counts: (
+        called.append(len(reports)), count(self, reports, counts))[0])
+    X = np.random.default_rng(0).integers(0, 40, (200, 1))
+    own = OUEFrequencyEstimator(1.0, categories=[range(40)], random_state=0, n_jobs=n_jobs)
+    fitted = clone(own).fit(X)
+    assert 6 <= min(called) <= max(called) == 63
+    assert len(called) == 4
+    reports = clone(own).privatize(X)
+    assert np.array_equal(fitted.frequencies_[0], clone(own).aggregate(reports).frequencies_[0])
+
+
+def test_long_reports_are_counted_in_little_memory():
+    law = OUEFrequencyEstimator._randomizer.make(Fraction(1), 1 << 22)
+    assert law.block_rows <= law.counted_rows
+    assert law.counted_rows * law.report_width <= 1 << 23

@@ -39,6 +39,14 @@ def test_histograms_count_what_numpy_counts(bins):
     np.testing.assert_array_equal(est.release().keys[0], wanted[1])
 
 
+@pytest.mark.parametrize("table", [Histogram(1.0, bins=1, bounds=(0, 1)), ContingencyTable(1.0, categories=[[0]] * 65)])
+def test_more_columns_than_an_array_has_axes_are_refused_before_the_charge(table):
+    ledger = Ledger(1.0)
+    with pytest.raises(ValueError, match="X has 65 columns, and a table at most 32: choose fewer"):
+        table.set_params(ledger=ledger).fit(np.zeros((10, 65)))
+    assert ledger.spent().epsilon == 0
+
+
 def test_histograms_of_several_columns_take_edges_for_each():
     rows = np.random.default_rng(0).normal(size=(1000, 3)).clip(-1, 1)
     edges = [[-1, 0, 1], [-1, 1], [-1, -0.5, 0.5, 1]]
