@@ -3,7 +3,6 @@
 Counts of classes, sums of gradients and sums of products are integers that add up.
 """
 
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from dpestim.linear_model.base_rate import class_counts, signs_of
 from dpestim.linear_model.functional import products_of, unit_rows
 from dpestim.linear_model.gradient import GradientSums
 from dpestim.passes import Blueprint, Request
+from dpestim.records import record
 
 
 class Rows:
@@ -54,7 +54,7 @@ class Rows:
         return self.gradients(link, bits, offset)(w)
 
 
-@dataclass(frozen=True)
+@record
 class SumRows(Request):
     """Asks rows in parts what `Rows` answer.
 

@@ -1,7 +1,7 @@
 """What a release promises, as an object that prints one honest sentence."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from dpestim.plots import GuaranteeDisplay
@@ -12,6 +12,7 @@ from dpestim.privacy.neighbours import Neighbours
 from dpestim.privacy.rounding import amount
 from dpestim.privacy.text import bound, odds
 from dpestim.privacy.trust import Parties
+from dpestim.records import record
 from dpestim.tables import Table
 
 #: the models, those that ask for less trust first
@@ -25,7 +26,7 @@ _MODELS = tuple(_TRUST)
 _FAR = 1000
 
 
-@dataclass(frozen=True)
+@record
 class PrivacyGuarantee(Table):
     """An (epsilon, delta) guarantee, which adds (``+``), compares (``<=``: at least as strong) and converts (`to`).
 

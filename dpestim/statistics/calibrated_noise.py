@@ -1,7 +1,6 @@
 """From exact integers to noisy ones: which law of `dpestim.central`, and how far off a number may be."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -11,6 +10,7 @@ from dpestim.accounting import RenyiCurve
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.central.additive.law import LARGEST, NoiseLaw
+from dpestim.records import record
 
 #: Large integers are rounded to multiples of 2^k, at least so many of which the sensitivity is, for each of them.
 _FINE = 20
@@ -18,7 +18,7 @@ _FINE = 20
 _EVEN = 8
 
 
-@dataclass(frozen=True)
+@record
 class Noise:
     """A law of `dpestim.central`, in a unit that is a power of two."""
 

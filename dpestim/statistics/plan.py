@@ -8,7 +8,6 @@ checks of `dpestim.testing` work out by how much likelier any outcome is for one
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from dpestim.accounting import RenyiCurve
 from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.central.selection.weights import FAR, accepts, propose
 from dpestim.exact_reals import BitStream
+from dpestim.records import record
 from dpestim.statistics.calibrated_noise import Noise
 from dpestim.statistics.ranks import Cells
 
@@ -24,7 +24,7 @@ from dpestim.statistics.ranks import Cells
 RANK, _FAR = 30, 1 << 61
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Plan:
     """A release: called with a source of words it returns (value, standard error, ends of intervals), keys of a table.
 
@@ -61,7 +61,7 @@ def _curve_of(law):
     return law.curve if getattr(law, "delta", 0) else RenyiCurve.pure(law.epsilon)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Noisy:
     """Integers that get noise of one law, each by itself."""
 
@@ -82,7 +82,7 @@ class Noisy:
         return self.noise.scaled(self.noise.codes(self.numbers))
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Choice:
     """A point of a grid, chosen as the one whose rank is nearest to a target."""
 
@@ -131,7 +131,7 @@ class Choice:
         return max(-_FAR, min(self.target, _FAR))
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Frequent:
     """Counts of what occurs, with noise, of which those that reach a public threshold are shown."""
 

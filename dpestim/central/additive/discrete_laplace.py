@@ -1,7 +1,6 @@
 """Discrete Laplace noise: integers whose probability falls by the same factor with each step away from 0."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -13,6 +12,7 @@ from dpestim.accounting import PrivacyLossDistribution
 from dpestim.central.additive.law import NoiseLaw, settle_digits
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.exact_bernoulli import binary_digit, exp_bounds, power, threshold
+from dpestim.records import record
 
 #: The kernel's digits reach numbers that are larger with a probability below e^-24; most digits that it has.
 _REACH, _MOST_DIGITS = 24, 60
@@ -38,7 +38,7 @@ def _thresholds_of(rate):
     return found
 
 
-@dataclass(frozen=True)
+@record
 class DiscreteLaplaceLaw(NoiseLaw):
     """P[Z = z] proportional to e^(-rate abs(z)), rate = epsilon / sensitivity: pure epsilon, for that L1 norm."""
 
