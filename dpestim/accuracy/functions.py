@@ -7,7 +7,7 @@ from dpestim.accuracy.numbers import Bounded, Number
 from dpestim.accuracy.tails import share
 from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.records import record
-from dpestim.statistics.plan import RANK
+from dpestim.statistics.choice import RANK
 
 
 @record(eq=False)

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.sparse import issparse
 
-from dpestim.accounting import RenyiCurve
+from dpestim import accounting
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.links import LOGISTIC, Link, softmax
@@ -262,7 +262,7 @@ class Plan:
         law = self.agreement.law
         if not law.delta:
             return None
-        return law.curve if epsilon == law.epsilon else law.curve + RenyiCurve.pure(epsilon - law.epsilon)
+        return law.curve if epsilon == law.epsilon else law.curve + accounting.RenyiCurve.pure(epsilon - law.epsilon)
 
     @property
     def strength(self):

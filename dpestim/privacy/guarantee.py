@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 from fractions import Fraction
 
-from dpestim.plots import GuaranteeDisplay
 from dpestim.privacy.concentrated import ZCDP, checked_curve, known
 from dpestim.privacy.curve import Curve
 from dpestim.privacy.exact import canonical_amount, exp_upper
@@ -301,6 +300,8 @@ class PrivacyGuarantee(Table):
         -------
         dpestim.inspection.GuaranteeDisplay
         """
+        from dpestim.plots import GuaranteeDisplay
+
         return GuaranteeDisplay.from_guarantee(self, ax=ax, **kwargs)
 
     def _head(self):

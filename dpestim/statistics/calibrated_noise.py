@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpestim.accounting import RenyiCurve
+from dpestim import accounting
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.central.additive.law import LARGEST, NoiseLaw
@@ -87,7 +87,8 @@ def noise_for(epsilon, delta, l1, l2_squared, size, parts=1):
 def curve_of_either(epsilon, delta):
     """Return what is known of noise of this budget, normal or not: which it is may follow from private bounds."""
     normal = RoundedGaussianLaw(epsilon, delta, Fraction(1), 0).curve.rho
-    return RenyiCurve.largest([RenyiCurve.concentrated(normal), RenyiCurve.pure(epsilon)])
+    renyi = accounting.RenyiCurve
+    return renyi.largest([renyi.concentrated(normal), renyi.pure(epsilon)])
 
 
 def equal_shares(changes):

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpestim import accounting
 from dpestim._core import noise
-from dpestim.accounting import PrivacyLossDistribution
 from dpestim.central.additive.law import NoiseLaw, settle_digits
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.exact_bernoulli import binary_digit, exp_bounds, power, threshold
@@ -116,10 +116,10 @@ def losses_of(epsilon, sensitivity):
         if not moved:
             return None  # (integers cannot move by less than 1)
         if moved == 1:
-            return PrivacyLossDistribution.pure(epsilon / sensitivity)
+            return accounting.PrivacyLossDistribution.pure(epsilon / sensitivity)
         if moved <= _COARSE:
-            return PrivacyLossDistribution.discrete_laplace(sensitivity / epsilon, sensitivity=moved)
-        return PrivacyLossDistribution.laplace(sensitivity / epsilon, sensitivity=moved + 1)
+            return accounting.PrivacyLossDistribution.discrete_laplace(sensitivity / epsilon, sensitivity=moved)
+        return accounting.PrivacyLossDistribution.laplace(sensitivity / epsilon, sensitivity=moved + 1)
     except ValueError:  # a loss above 500
         return None
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from dpestim import accounting
 from dpestim._core import noise
-from dpestim.accounting import PrivacyLossDistribution
 from dpestim.central.additive.law import NoiseLaw
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.additive.normal import analytic_ratio, classic_ratio, upper_tail
@@ -60,7 +60,8 @@ class RoundedGaussianLaw(NoiseLaw):
     def curve(self):
         """The losses of normal noise, which are those of any number of answers; rho where one may be very large."""
         try:
-            return PrivacyLossDistribution.gaussian(Fraction(_RATIOS[self.calibration](self.epsilon, self.delta)))
+            ratio = Fraction(_RATIOS[self.calibration](self.epsilon, self.delta))
+            return accounting.PrivacyLossDistribution.gaussian(ratio)
         except ValueError:  # hardly any noise
             return ZCDP(self.rho)
 
