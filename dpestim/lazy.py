@@ -15,14 +15,15 @@ def attach(package, homes):
     package : str
         Its ``__name__``.
     homes : dict
-        Modules of the package, with the names that each brings, in one string.
+        Modules of the package, with the names that each brings, in one string. (A module elsewhere is named whole.)
     """
-    home_of = {name: home for home, names in homes.items() for name in names.split()}
+    home_of = {name: home if home.startswith("dpestim.") else f"{package}.{home}"
+               for home, names in homes.items() for name in names.split()}
 
     def __getattr__(name):
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        found = getattr(importlib.import_module(f"{package}.{home_of[name]}"), name)
+        found = getattr(importlib.import_module(home_of[name]), name)
         setattr(importlib.import_module(package), name, found)  # (asked once)
         return found
 

@@ -1,19 +1,21 @@
 """Losses of linear models: from the margins of a row to the slopes of its loss, of a declared largest norm."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
 import numpy as np
 from scipy.special import expit, logsumexp
 
+from dpestim.records import record
+
 #: For squared errors in half ranges of the target; that of logistic losses was chosen on yrbss and Adult, and half or
 #: twice as much is nearly as good there.
 _SQUARED_CAUTION = 50.0
 
 
-@dataclass(frozen=True)
+@record
 class Link:
     """A loss of a row: `slopes(margins, targets)` are its derivatives by the margins, of norm at most `most`.
 

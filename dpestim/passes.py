@@ -5,11 +5,12 @@ rounds, and goes on with the merged answer. A request is a picklable function of
 up by ``request.add``, in any order. All charges and all noise of the central model stay where `fit_parts` runs.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from dpestim.base import PrivateEstimator
 from dpestim.privacy import ambient
+from dpestim.records import record
 from dpestim.rng import WordSource
 
 #: What a part without targets is told, by models that learn from these.
@@ -26,7 +27,7 @@ class Place(NamedTuple):
     before: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class Blueprint:
     """An estimator without state and without a ledger: what a worker builds, reads rows with, and throws away.
 
@@ -89,7 +90,7 @@ class Request:
         return self.of_rows(tuple(rows[:0] for rows in example), Place())
 
 
-@dataclass(frozen=True)
+@record
 class Summarize(Request):
     """Asks for the exact summary of the rows: as secret as they are."""
 
@@ -106,7 +107,7 @@ class Summarize(Request):
         return one + other
 
 
-@dataclass(frozen=True)
+@record
 class CountRows(Request):
     """Asks for the number of rows: exact, and public where neighbours have one row replaced.
 
@@ -133,7 +134,7 @@ class CountRows(Request):
         return one + other
 
 
-@dataclass(frozen=True)
+@record
 class CheckRows(CountRows):
     """Asks for the number of rows as `CountRows` does, where one more reading is possible.
 
@@ -149,7 +150,7 @@ class CheckRows(CountRows):
         return size(rows)
 
 
-@dataclass(frozen=True)
+@record
 class CountReports(Request):
     """Asks for counts of the reports of rows, which are randomised where they are.
 
@@ -181,7 +182,7 @@ class CountReports(Request):
         return one._copied().merge(other)
 
 
-@dataclass(frozen=True)
+@record
 class Privatize(CountReports):
     """Asks for the reports of rows, which stay where they are; the same as `CountReports` counts."""
 
@@ -201,7 +202,7 @@ class Privatize(CountReports):
         return made._transformed_reports(made._privatize_sent(rows, self, place), rows[0])
 
 
-@dataclass(frozen=True)
+@record
 class Transform(Request):
     """Asks for what a method of a fitted estimator makes of each row; exact, and as secret as the rows."""
 
@@ -214,7 +215,7 @@ class Transform(Request):
             return getattr(self.blueprint.build(), self.method)(rows[0])
 
 
-@dataclass(frozen=True)
+@record
 class CountGiven(Request):
     """Asks for counts of reports that clients have made."""
 
@@ -228,7 +229,7 @@ class CountGiven(Request):
         return made.aggregate(made._reports_of(rows[0]))
 
 
-@dataclass(frozen=True)
+@record
 class InProcesses:
     """Asks each process that has answered to call a function: of rows it learns nothing, and nothing comes back.
 

@@ -7,8 +7,6 @@ from html import escape
 from numbers import Integral, Real
 from types import MappingProxyType
 
-from dpestim.plots import ResultDisplay
-
 #: Rows of a table that are shown in a notebook; a frame has all of them.
 _MOST_ROWS = 200
 #: Characters that nobody sees, and that would write a line anew, or turn the text around them.
@@ -52,6 +50,8 @@ class Table:
         dpestim.inspection.ResultDisplay
             With `ax_` and `figure_`.
         """
+        from dpestim.plots import ResultDisplay
+
         return ResultDisplay.from_result(self, ax=ax, **kwargs)
 
     def __str__(self):

@@ -23,15 +23,32 @@ ledger itself is in `dpestim.privacy.ledger`, below the mechanisms, so that ever
 are bounds, rounded against the one who asks.
 """
 
-from dpestim.accounting.calibrate import calibrate
-from dpestim.accounting.composition import advanced_composition, optimal_delta, optimal_epsilon
-from dpestim.accounting.filters import BasicFilter, ConcentratedFilter, ConcentratedOdometer, RenyiFilter
-from dpestim.accounting.loss import PrivacyLossDistribution
-from dpestim.accounting.neighbourhoods import group_privacy, parallel, subsampled
-from dpestim.accounting.renyi import RenyiCurve
-from dpestim.exceptions import BudgetExceededError, LedgerError
-from dpestim.privacy.concentrated import concentrated_of, largest_rho, simple_epsilon
-from dpestim.privacy.ledger import Ledger
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.accounting.calibration import calibrate
+    from dpestim.accounting.composition import advanced_composition, optimal_delta, optimal_epsilon
+    from dpestim.accounting.filters import BasicFilter, ConcentratedFilter, ConcentratedOdometer, RenyiFilter
+    from dpestim.accounting.loss import PrivacyLossDistribution
+    from dpestim.accounting.neighbourhoods import group_privacy, parallel, subsampled
+    from dpestim.accounting.renyi import RenyiCurve
+    from dpestim.exceptions import BudgetExceededError, LedgerError
+    from dpestim.privacy.concentrated import concentrated_of, largest_rho, simple_epsilon
+    from dpestim.privacy.ledger import Ledger
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "calibration": "calibrate",
+    "composition": "advanced_composition optimal_delta optimal_epsilon",
+    "filters": "BasicFilter ConcentratedFilter ConcentratedOdometer RenyiFilter",
+    "loss": "PrivacyLossDistribution",
+    "neighbourhoods": "group_privacy parallel subsampled",
+    "renyi": "RenyiCurve",
+    "dpestim.exceptions": "BudgetExceededError LedgerError",
+    "dpestim.privacy.concentrated": "concentrated_of largest_rho simple_epsilon",
+    "dpestim.privacy.ledger": "Ledger",
+})
 
 __all__ = [
     "BasicFilter",

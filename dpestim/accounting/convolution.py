@@ -5,10 +5,11 @@ as plain ones are, and theta moves their bulk to where the answer is decided, so
 become relative errors of delta. The bounds are derived in ``loss.md``, "Tilting".
 """
 
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.fft import irfft, rfft
+
+from dpestim.records import record
 
 _UNIT = 2.0**-53
 #: What may be cut off at one side of an array; it counts as an error.
@@ -17,7 +18,7 @@ _CUT = 1e-17
 _RADIX = 8
 
 
-@dataclass(frozen=True)
+@record
 class Tilted:
     """Masses at ``first + i`` steps, one loss a row; each row is off from the true one by at most `error` in sum."""
 

@@ -3,9 +3,10 @@
 Always for several pairs at once, one a row. The proof is ``loss.md``, "Cells" and "Single points".
 """
 
-from dataclasses import dataclass
 
 import numpy as np
+
+from dpestim.records import record
 
 #: How much of Q's mass is left out when a cell is split: more than all errors of masses together.
 SHORT = 2.0**-38
@@ -14,7 +15,7 @@ EXCESS = 2.0**-40
 _UNIT = 2.0**-53
 
 
-@dataclass(frozen=True)
+@record
 class Losses:
     """Masses of losses at ``(first + i) * step``, one pair a row, and at infinity (one number a row, or for all).
 

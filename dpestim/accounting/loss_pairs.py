@@ -18,7 +18,6 @@ Which pair dominates which mechanism, and why, is in ``loss.md``.
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
@@ -28,6 +27,7 @@ from scipy.special import logsumexp
 
 from dpestim.accounting.grid import Losses, cell_ends, margin, split_cells, split_points, together
 from dpestim.privacy.rounding import LARGEST, float_up
+from dpestim.records import record
 
 #: Normal numbers are cut this far from their mean, where less than `_TAIL` is left.
 _FAR, _TAIL = 15.0, 1e-50
@@ -36,7 +36,7 @@ _BULK = 4
 _NODES, _WEIGHTS = (0.5 * (array + shift) for array, shift in zip(np.polynomial.legendre.leggauss(16), (1, 0)))
 
 
-@dataclass(frozen=True)
+@record
 class Approximate:
     """The pair that dominates all (epsilon, delta)-private mechanisms; randomised response where delta is 0.
 
@@ -87,7 +87,7 @@ class Approximate:
         return Losses(points.first, points.mass, delta, excess=points.excess)
 
 
-@dataclass(frozen=True)
+@record
 class Points:
     """Single points: (losses, masses, what is infinite, below all, moved), and the same of the other direction."""
 
@@ -157,7 +157,7 @@ class Points:
         return together([split_points(np.array([loss]), np.array([mass]), step)], *tails)
 
 
-@dataclass(frozen=True)
+@record
 class Gaussian:
     """N(0, 1) and N(shift, 1)."""
 
@@ -216,7 +216,7 @@ def _normal(start, width, shift, panels):
     return one, two
 
 
-@dataclass(frozen=True)
+@record
 class Laplace:
     """Lap(0) and Lap(sensitivity), `shift` scales apart."""
 
@@ -255,7 +255,7 @@ class Laplace:
         return one, one * np.exp(2 * low + half)
 
 
-@dataclass(frozen=True)
+@record
 class Sampled:
     """A mechanism of a base pair on a Poisson sample: each record is in it with probability `rate`, by itself."""
 

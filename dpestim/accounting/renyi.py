@@ -1,7 +1,6 @@
 """Renyi and concentrated privacy: curves that add up, and what they say about (epsilon, delta)."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
@@ -14,6 +13,7 @@ from dpestim.accounting.grid import margin
 from dpestim.accounting.loss_pairs import Approximate, Laplace, Points
 from dpestim.privacy.curve import ConcentratedLaw, PureDPLoss, curve_delta, curve_epsilon
 from dpestim.privacy.rounding import OUTWARD, amount, float_up, positive, ratio, share
+from dpestim.records import record
 
 #: Sampled Gaussians know whole orders up to this one.
 _LAST = 256
@@ -30,7 +30,7 @@ class _Laplace(PureDPLoss):
         return np.where(e <= 1, near, far) + 2.0**-48 * e
 
 
-@dataclass(frozen=True)
+@record
 class _SampledGaussian:
     shift: float
     rate: float
@@ -50,7 +50,7 @@ class _SampledGaussian:
         return np.where(t <= _LAST - 1, between * (1 + OUTWARD), math.inf)
 
 
-@dataclass(frozen=True)
+@record
 class _Largest:
     """One of several curves, nobody knows which."""
 

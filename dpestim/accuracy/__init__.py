@@ -18,8 +18,19 @@ No data is read and nothing is charged. The idea is DPella's (Lobo-Vesga, Russo,
 differential privacy with accuracy concentration bounds", IEEE S&P 2020).
 """
 
-from dpestim.accuracy.budget import budget_for
-from dpestim.accuracy.error import Error, at_most, max_of, norm, sum_of
-from dpestim.accuracy.readers import of
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.accuracy.budget import budget_for
+    from dpestim.accuracy.error import Error, at_most, max_of, norm, sum_of
+    from dpestim.accuracy.readers import of
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "budget": "budget_for",
+    "error": "Error at_most max_of norm sum_of",
+    "readers": "of",
+})
 
 __all__ = ["Error", "at_most", "budget_for", "max_of", "norm", "of", "sum_of"]

@@ -1,16 +1,16 @@
 """Errors of values that are no linear functions of their noise: bounds that hold for any data (`accuracy.md`)."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 from dpestim.accuracy.numbers import Bounded, Number
 from dpestim.accuracy.tails import share
 from dpestim.central.selection.exponential import ExponentialLaw
-from dpestim.statistics.plan import RANK
+from dpestim.records import record
+from dpestim.statistics.choice import RANK
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Worst(Bounded):
     """The error of a law that knows its tail for the worst answer."""
 
@@ -21,7 +21,7 @@ class Worst(Bounded):
         return self.law.half_width(1 - Fraction(beta))
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Ranks(Bounded):
     """By how many ranks the choice of a point is off, of several choices that are put in order."""
 
@@ -34,7 +34,7 @@ class Ranks(Bounded):
         return math.ceil(self.law.gap(self.total, float(share(beta, self.n_choices)))) / (1 << RANK)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Ratio(Bounded):
     """The error of a mean of numbers within `reach` of the middle, where the number of rows is secret."""
 
@@ -51,7 +51,7 @@ class Ratio(Bounded):
         return min(self.most, _ratio(self.total, self.count, self.reach, least, beta - little))
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Moment(Bounded):
     """The error of a covariance of two columns, where the number of rows is secret."""
 
@@ -76,7 +76,7 @@ class Moment(Bounded):
         return min(self.most, linear.bound(rest) / least + ends[0] * ends[1]) if least >= 1 else self.most
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Root(Bounded):
     """The error of the root of a number that is not negative."""
 

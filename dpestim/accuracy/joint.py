@@ -2,13 +2,13 @@
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 from dpestim.accuracy.numbers import Bounded, at_sources
 from dpestim.accuracy.sums import width_of
 from dpestim.accuracy.tails import share
+from dpestim.records import record
 
 
 class Joint(Bounded):
@@ -24,7 +24,7 @@ class Joint(Bounded):
         return True
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Largest(Joint):
     """The largest absolute error of numbers."""
 
@@ -59,7 +59,7 @@ def _any_of(tails, independent):
     return -math.expm1(sum(n * math.log1p(-tail) for tail, n in tails)) * (1 + 1e-14)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Norm(Joint):
     """The L1 or L2 norm of errors."""
 

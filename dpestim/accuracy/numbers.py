@@ -1,15 +1,16 @@
 """The error of one number: a linear function of independent noises and of errors with a known bound, and rounding."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 
 from dpestim.accuracy.sums import SIGNED, tail_of, width_of
 from dpestim.accuracy.tails import share
 from dpestim.central.additive.law import NoiseLaw
+from dpestim.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Source:
     """The integer that a law draws at one place of a release: independent of that at any other."""
 
@@ -32,7 +33,7 @@ class Bounded:
     is_exact = False
 
 
-@dataclass(frozen=True)
+@record
 class Number:
     """The error of one number: the sum of coefficients times sources, and at most `rounding` more, for certain."""
 

@@ -5,7 +5,6 @@ value, or as its square.
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -13,6 +12,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from dpestim.accuracy.tails import largest_scale, log_moment, share, steps_beyond, tails
+from dpestim.records import record
 
 #: What is added up: Z itself, or abs(Z)^p.
 SIGNED = 0
@@ -26,7 +26,7 @@ _CLOSE = 1e-11
 _CLEAR = 1000
 
 
-@dataclass(frozen=True)
+@record
 class SumLaw:
     """The upper tail of a sum, in steps of a lattice: `tail[j]` is P[sum > j step], no less."""
 

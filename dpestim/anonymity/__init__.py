@@ -15,11 +15,24 @@ These are functions and classes outside of the registry: they have no `privacy_`
 pipeline refuses them.
 """
 
-from dpestim.anonymity.attacks import Attack, homogeneity_attack, intersection_attack
-from dpestim.anonymity.full_domain import FullDomainGeneralization
-from dpestim.anonymity.measures import anonymity, certainty_penalty, closeness, discernibility, diversity
-from dpestim.anonymity.mondrian import Mondrian
-from dpestim.anonymity.table import equivalence_classes
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.anonymity.attacks import Attack, homogeneity_attack, intersection_attack
+    from dpestim.anonymity.full_domain import FullDomainGeneralization
+    from dpestim.anonymity.measures import anonymity, certainty_penalty, closeness, discernibility, diversity
+    from dpestim.anonymity.mondrian import Mondrian
+    from dpestim.anonymity.table import equivalence_classes
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "attacks": "Attack homogeneity_attack intersection_attack",
+    "full_domain": "FullDomainGeneralization",
+    "measures": "anonymity certainty_penalty closeness discernibility diversity",
+    "mondrian": "Mondrian",
+    "table": "equivalence_classes",
+})
 
 __all__ = [
     "Attack",

@@ -1,7 +1,6 @@
 """What anonymous tables tell all the same: attacks that need nothing but the tables and a stranger's knowledge."""
 
 import math
-from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -9,10 +8,11 @@ import numpy as np
 from dpestim.anonymity.measures import Counts
 from dpestim.anonymity.table import Table, looked_up
 from dpestim.privacy import Neighbours, PrivacyGuarantee
+from dpestim.records import record
 from dpestim.tables import Table as Printed
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Attack(Printed):
     """What an attack tells.
 

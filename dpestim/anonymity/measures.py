@@ -1,11 +1,11 @@
 """How anonymous a table is, in the three usual senses, and what it cost in detail."""
 
-from dataclasses import dataclass
 from numbers import Real
 
 import numpy as np
 
 from dpestim.anonymity.table import Table, equivalence_classes, looked_up, whole
+from dpestim.records import record
 
 
 def anonymity(X, quasi_identifiers):
@@ -75,7 +75,7 @@ def diversity(X, quasi_identifiers, sensitive, *, kind="distinct", c=2.0):
     return diversity_of(Counts.of(classes, secret.codes), kind, c)
 
 
-@dataclass(frozen=True)
+@record
 class Counts:
     """How often values occur in classes, where they do: sorted by class, then value; as long as the table at most."""
 

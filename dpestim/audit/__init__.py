@@ -27,19 +27,40 @@ Functions that compare with raw data are not private and are for the curator; th
 * `gallery/`     the mistakes, by what they are about
 """
 
-from dpestim.audit.adversary import BayesianAdversary, Success
-from dpestim.audit.columns import ColumnInference, column_inference
-from dpestim.audit.density import Density, Estimate
-from dpestim.audit.exact import exact_delta, exact_epsilon, hockey_stick, max_loss
-from dpestim.audit.finite_laws import compose
-from dpestim.audit.gallery import Mistake, mistakes
-from dpestim.audit.malicious import Gain, Poisoning, PoisoningDisplay, poisoning
-from dpestim.audit.models import Guesses, ModelAudit, audit_model
-from dpestim.audit.running.asserting import assert_private
-from dpestim.audit.running.audit import audit
-from dpestim.audit.running.result import Audit
-from dpestim.audit.search import Counterexample, search_counterexample
-from dpestim.local.pivots import PoisoningTest, Suspicion
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.audit.adversary import BayesianAdversary, Success
+    from dpestim.audit.columns import ColumnInference, column_inference
+    from dpestim.audit.density import Density, Estimate
+    from dpestim.audit.exact import exact_delta, exact_epsilon, hockey_stick, max_loss
+    from dpestim.audit.finite_laws import compose
+    from dpestim.audit.gallery import Mistake, mistakes
+    from dpestim.audit.malicious import Gain, Poisoning, PoisoningDisplay, poisoning
+    from dpestim.audit.models import Guesses, ModelAudit, audit_model
+    from dpestim.audit.running.asserting import assert_private
+    from dpestim.audit.running.audit import audit
+    from dpestim.audit.running.result import Audit
+    from dpestim.audit.search import Counterexample, search_counterexample
+    from dpestim.local.pivots import PoisoningTest, Suspicion
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "adversary": "BayesianAdversary Success",
+    "columns": "ColumnInference column_inference",
+    "density": "Density Estimate",
+    "exact": "exact_delta exact_epsilon hockey_stick max_loss",
+    "finite_laws": "compose",
+    "gallery": "Mistake mistakes",
+    "malicious": "Gain Poisoning PoisoningDisplay poisoning",
+    "models": "Guesses ModelAudit audit_model",
+    "running.asserting": "assert_private",
+    "running.audit": "audit",
+    "running.result": "Audit",
+    "search": "Counterexample search_counterexample",
+    "dpestim.local.pivots": "PoisoningTest Suspicion",
+})
 
 __all__ = ["Audit", "BayesianAdversary", "ColumnInference", "Counterexample", "Density", "Estimate", "Gain", "Guesses",
            "Mistake", "ModelAudit", "Poisoning", "PoisoningDisplay", "PoisoningTest", "Success", "Suspicion",

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -12,6 +11,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 
 from dpestim.privacy.divergence import exponential_below
+from dpestim.records import record
 
 #: The error of an integral must be below this part of it, or below what floats can tell of a probability.
 _RELATIVE, _ABSOLUTE = 1e-6, 1e-13
@@ -52,7 +52,7 @@ class Estimate(float):
         return float(self), self.error
 
 
-@dataclass(frozen=True)
+@record
 class Density:
     """A probability density on the line, with the places where it is not smooth.
 

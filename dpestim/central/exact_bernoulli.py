@@ -19,6 +19,8 @@ __all__ = ["Real", "binary_digit", "exp_bounds", "exponential_tables", "power", 
 
 #: More than e^-100000; fractions of a million digits would take seconds.
 _UNDERFLOW = Fraction(1, 10**43_000)
+#: Of powers that are multiplied up.
+_BITS = 192
 #: For so many numbers of digits a probability remembers its bounds; a third is needed once in some 2^64 comparisons.
 _REMEMBERED = 2
 
@@ -70,6 +72,20 @@ def threshold(probability, n_bits):
 @lru_cache(maxsize=1)
 def exponential_tables():
     """Return the tables of `_core/noise`: e^-i, e^-(i / 2^9) and e^-(i / 2^18) in units of 2^-64, rounded down."""
-    places = [(i, 1) for i in range(64)] + [(i, 1 << 9) for i in range(512)] + [(i, 1 << 18) for i in range(512)]
-    entries = [threshold(power(Fraction(i, unit)), 64) if i else (1 << 64) - 1 for i, unit in places]
-    return np.array(entries, np.uint64)
+    return np.array(_first_bits(64, 1) + _first_bits(512, 1 << 9) + _first_bits(512, 1 << 18), np.uint64)
+
+
+def _first_bits(n, unit):
+    """Return floor(e^-(i / unit) * 2^64) for i below n; 2^64 - 1 for i = 0.
+
+    Powers of bounds around e^-(1 / unit), the lower one rounded down and the upper one up, are bounds. Where these do
+    not meet in 64 bits, `threshold` asks for more.
+    """
+    first = exp_bounds(Fraction(1, unit), 60)
+    least, most = math.floor(first[0] * (1 << _BITS)), math.ceil(first[1] * (1 << _BITS))
+    low, high, found = least, most, [(1 << 64) - 1]
+    for i in range(1, n):
+        above, beside = low >> _BITS - 64, high >> _BITS - 64
+        found.append(above if above == beside else threshold(power(Fraction(i, unit)), 64))
+        low, high = low * least >> _BITS, -(-high * most >> _BITS)
+    return found

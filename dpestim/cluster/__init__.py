@@ -12,7 +12,16 @@ How data flows::
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.cluster.kmeans import DPKMeans
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.cluster.kmeans import DPKMeans
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "kmeans": "DPKMeans",
+})
 
 __all__ = ["DPKMeans"]
 

@@ -1,7 +1,7 @@
 """Rounds of noisy sums over clusters: what each costs, and what it says (`kmeans.md`)."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +11,7 @@ from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.parallel import run
 from dpestim.passes import Blueprint, Request
+from dpestim.records import record
 
 #: Steps that a row counts at most: of half a range in the first round, of the widest limit in later ones.
 COARSE, FINE = 1 << 10, 1 << 12
@@ -35,7 +36,7 @@ def root_above(square):
     return Fraction(math.isqrt(math.ceil(square * (1 << 80))) + 1, 1 << 40)
 
 
-@dataclass(frozen=True)
+@record
 class Budget:
     """A budget and the kind of noise that it buys; a share of it is what one round may spend."""
 
@@ -87,7 +88,7 @@ def count_weight(limits, normal):
     return max(1, round(weight))
 
 
-@dataclass(frozen=True)
+@record
 class Plan:
     """All that is decided before anything is charged, from public numbers; ValueError where noise fits no integers."""
 
@@ -249,7 +250,7 @@ class Rows:
         return noisy[:, 0] / weight, noisy[:, 1:] / scale, deviation / weight, deviation / scale
 
 
-@dataclass(frozen=True)
+@record
 class Tally(Request):
     """Asks rows in parts for the exact sums of `Rows`."""
 

@@ -19,12 +19,26 @@ Nothing here is pickled, evaluated or imported by a name that a file says: names
 `dpestim.local` and those that `dpestim.local.extend.register` was told.
 """
 
-from dpestim.collection.collector import Collector
-from dpestim.collection.hitters_plan import HitterPlan, HitterRow, plan_heavy_hitters
-from dpestim.collection.privatizing import privatize_csv
-from dpestim.collection.ranges_plan import RangePlan, RangeRow, plan_ranges
-from dpestim.collection.survey import Survey
-from dpestim.collection.tables_plan import TablePlan, TableRow, plan_tables
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.collection.collector import Collector
+    from dpestim.collection.hitters_plan import HitterPlan, HitterRow, plan_heavy_hitters
+    from dpestim.collection.privatizing import privatize_csv
+    from dpestim.collection.ranges_plan import RangePlan, RangeRow, plan_ranges
+    from dpestim.collection.survey import Survey
+    from dpestim.collection.tables_plan import TablePlan, TableRow, plan_tables
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "collector": "Collector",
+    "hitters_plan": "HitterPlan HitterRow plan_heavy_hitters",
+    "privatizing": "privatize_csv",
+    "ranges_plan": "RangePlan RangeRow plan_ranges",
+    "survey": "Survey",
+    "tables_plan": "TablePlan TableRow plan_tables",
+})
 
 __all__ = ["Collector", "HitterPlan", "HitterRow", "RangePlan", "RangeRow", "Survey", "TablePlan", "TableRow",
            "plan_heavy_hitters", "plan_ranges", "plan_tables", "privatize_csv"]

@@ -1,7 +1,6 @@
 """Planning how to find frequent values that nobody can list: in the local, the shuffle or the central model."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from scipy.special import ndtri
@@ -12,6 +11,7 @@ from dpestim.local import HeavyHitterEstimator
 from dpestim.local.domains.depths import METHODS, POWER, found_from
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.privacy.rounding import whole
+from dpestim.records import record
 from dpestim.shuffle.amplification import largest_local
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES
 from dpestim.statistics import UnknownCategories
@@ -34,7 +34,7 @@ class HitterRow(NamedTuple):
     bits: float
 
 
-@dataclass(frozen=True)
+@record
 class HitterPlan(ComparedModels):
     """What `plan_heavy_hitters` answers; ``str(plan)`` is a table.
 

@@ -1,7 +1,7 @@
 """Planning ranges of ordered columns: errors of each method in the local, the shuffle and the central model."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from dpestim.central.base import checked_delta
@@ -10,6 +10,7 @@ from dpestim.local.domains.levels import MOST_VALUES, best_fanouts, level_law, m
 from dpestim.postprocessing.trees import level_sizes
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.privacy.rounding import whole
+from dpestim.records import record
 from dpestim.shuffle.amplification import largest_local
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES
 from dpestim.statistics import RangeCounts
@@ -31,7 +32,7 @@ class RangeRow(NamedTuple):
     bits: float
 
 
-@dataclass(frozen=True)
+@record
 class RangePlan(ComparedModels):
     """What `plan_ranges` answers; ``str(plan)`` is a table.
 

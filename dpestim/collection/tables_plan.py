@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from dpestim.local import MarginalEstimator, MultiAttributeFrequencyEstimator
 from dpestim.local.attributes.designs import design_for, error_of
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.privacy.rounding import whole
+from dpestim.records import record
 from dpestim.shuffle.amplification import largest_local
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES
 from dpestim.statistics.calibrated_noise import noise_for
@@ -35,7 +36,7 @@ class TableRow(NamedTuple):
     bits: float
 
 
-@dataclass(frozen=True)
+@record
 class TablePlan(ComparedModels):
     """What `plan_tables` answers; ``str(plan)`` is a table.
 

@@ -14,7 +14,16 @@ How data flows::
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.covariance.covariance import DPCovariance
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.covariance.covariance import DPCovariance
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "covariance": "DPCovariance",
+})
 
 __all__ = ["DPCovariance"]
 

@@ -1,7 +1,7 @@
 """What covariance and components share: rows become integers, sums of products get noise once, all else is free."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from dpestim.central.base import declared_delta
 from dpestim.covariance.repair import Scatter, scatter_of
 from dpestim.models import checked_number
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.records import record
 from dpestim.rng import check_random_state
 from dpestim.statistics.calibrated_noise import Answers
 from dpestim.statistics.moment_noise import MomentRelease, scatter_weights
@@ -37,7 +38,7 @@ _OF_A_MATRIX = """\
 """
 
 
-@dataclass(frozen=True)
+@record
 class Counted(Scatter):
     """A noisy covariance of rows whose number may be noisy, too: ``counted`` is its variance over its square."""
 

@@ -1,11 +1,12 @@
 """From noisy sums of products to a covariance matrix: pure functions of what was released (`covariance.md`)."""
 
-from dataclasses import dataclass
 
 import numpy as np
 
+from dpestim.records import record
 
-@dataclass(frozen=True)
+
+@record
 class Scatter:
     """A noisy covariance of scaled rows of norm at most 1, before it is repaired.
 

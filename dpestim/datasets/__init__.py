@@ -4,6 +4,15 @@
 `load_yrbss`         12,579 US teenagers: heights and weights
 """
 
-from dpestim.datasets.loaders import load_us_military, load_yrbss
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.datasets.loaders import load_us_military, load_yrbss
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "loaders": "load_us_military load_yrbss",
+})
 
 __all__ = ["load_us_military", "load_yrbss"]

@@ -9,7 +9,16 @@ there for more columns than a matrix has room for.
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.decomposition.pca import DPPCA
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.decomposition.pca import DPPCA
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "pca": "DPPCA",
+})
 
 __all__ = ["DPPCA"]
 

@@ -4,7 +4,7 @@ The proof: `power.md`.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +13,7 @@ from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.covariance.base import units_of
 from dpestim.parallel import one_thread
 from dpestim.passes import Blueprint, Request
+from dpestim.records import record
 from dpestim.statistics.row_moments import REACH
 
 #: Weights of sums of rows, of sums of squares, and of rounds; bits to which products of a row with a basis are rounded.
@@ -118,7 +119,7 @@ class Rows:
         return self._answers.add(self._law, whole).astype(np.float64)
 
 
-@dataclass(frozen=True)
+@record
 class PartSums(Request):
     """Asks rows in parts for the exact sums of `Rows`."""
 

@@ -2,13 +2,13 @@
 
 import math
 from bisect import bisect_left
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 
 from dpestim.central.exact_bernoulli import Real, exp_bounds, threshold
+from dpestim.records import record
 
 #: Bits of the fixed-point terms besides those that e^-mean takes: thresholds of 64 bits are hardly ever in doubt.
 _MORE_BITS = 160
@@ -58,7 +58,7 @@ class PoissonCounts:
         return k
 
 
-@dataclass(frozen=True)
+@record
 class ExactPoisson(PoissonCounts):
     """The Poisson law of a mean."""
 

@@ -2,7 +2,6 @@
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import accumulate
@@ -13,6 +12,7 @@ import numpy as np
 from dpestim.central.exact_bernoulli import Real, exp_bounds, threshold
 from dpestim.distributed.exact_poisson import PoissonCounts
 from dpestim.exact_reals import BitStream
+from dpestim.records import record
 from dpestim.rng import Stage
 
 #: Weights of levels are multiples of 2^-20; beyond the last level, e^-16 and less, they are parts of one.
@@ -24,7 +24,7 @@ _AHEAD, _REMEMBERED = 1 << 10, 1 << 14
 _WORD = (1 << 64) - 1
 
 
-@dataclass(frozen=True)
+@record
 class PolyaShare(PoissonCounts):
     """The law NB(1 / honest, 1 - a) - NB(1 / honest, 1 - a), a = e^-rate: jumps +-g, each at the rate a^g / (honest g).
 

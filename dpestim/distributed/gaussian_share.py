@@ -1,7 +1,6 @@
 """A share of Gaussian noise: integers on a fine grid, of which enough keep what normal noise keeps."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from dpestim.central.additive.discrete_gaussian import DiscreteGaussianLaw
 from dpestim.central.additive.law import LARGEST
+from dpestim.records import record
 
 #: A share has at least this standard deviation, in fine steps.
 _LEAST = 1 << 8
@@ -22,7 +22,7 @@ _WIDEST = 64
 _FEWEST, _NARROWER = Fraction(1, 8), 8
 
 
-@dataclass(frozen=True)
+@record
 class GaussianLawOf(DiscreteGaussianLaw):
     """Discrete Gaussian noise of a given sigma; its own (epsilon, delta) says nothing."""
 
@@ -40,7 +40,7 @@ def gaussian_law_of(sigma):
     return GaussianLawOf(Fraction(1), Fraction(1, 2), Fraction(1), 0, 1, sigma)
 
 
-@dataclass(frozen=True)
+@record
 class GaussianShare:
     """A share of noise that protects as normal noise of a standard deviation does, with `honest` shares.
 

@@ -7,16 +7,17 @@ of all parts, None where there is no row.
 import glob
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 from scipy.sparse import issparse
 
 from dpestim.passes import Place, size
+from dpestim.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Split:
     """Takes rows of one part apart into a tuple of what `fit` takes; small, as it travels with each request.
 
@@ -91,7 +92,7 @@ class Split:
         return rows[[name for name in rows.columns if name != self.name]], rows[self.name]
 
 
-@dataclass(frozen=True)
+@record
 class Shown:
     """What a row is turned into: a number (or text), or so many numbers; engines must know it before the rows.
 

@@ -1,7 +1,6 @@
 """Noise in shares: what each owner of rows adds, so that the noise of enough of them keeps epsilon (`owners.md`)."""
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -13,6 +12,7 @@ from dpestim.distributed.exact_share import polya_share
 from dpestim.distributed.gaussian_share import gaussian_share, lowered
 from dpestim.privacy import ZCDP
 from dpestim.privacy.rounding import float_up
+from dpestim.records import record
 from dpestim.shuffle.sums.polya import epsilon_of_share
 from dpestim.statistics.calibrated_noise import Noise, noise_for
 
@@ -30,7 +30,7 @@ def share_of(law, honest):
                      "take another mechanism")
 
 
-@dataclass(frozen=True)
+@record
 class SharedNoise:
     """Noise of which each of `n_owners` adds one share of `honest`: discrete Laplace, or Gaussian.
 

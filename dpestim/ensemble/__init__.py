@@ -15,8 +15,18 @@ How boosting goes::
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.ensemble.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from dpestim.ensemble.forest import DPRandomForestClassifier, DPRandomForestRegressor
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.ensemble.boosting import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+    from dpestim.ensemble.forest import DPRandomForestClassifier, DPRandomForestRegressor
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "boosting": "DPGradientBoostingClassifier DPGradientBoostingRegressor",
+    "forest": "DPRandomForestClassifier DPRandomForestRegressor",
+})
 
 __all__ = [
     "DPGradientBoostingClassifier",

@@ -1,18 +1,18 @@
 """Which pairs of columns get a term: chosen by what single columns leave of the targets (`boosting.md`, pairs)."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from dpestim.central.selection.exponential import ExponentialLaw
+from dpestim.records import record
 
 #: Groups of rows, by noisy counts, that a column of numbers is put into; for missing ones there is one more.
 _GROUPS = 6
 
 
-@dataclass(frozen=True)
+@record
 class Pairs:
     """Candidates, how many of them are chosen, and the law of each choice.
 

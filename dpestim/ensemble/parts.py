@@ -9,13 +9,14 @@ comes to the same scores.
 import threading
 import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 
 from dpestim.ensemble.rounds import Histograms
 from dpestim.passes import Blueprint, Request, size
+from dpestim.records import record
 
 #: Bytes of parts that a process keeps. A part for which there is no room is read again for each question.
 _MOST_BYTES = 1 << 30
@@ -24,7 +25,7 @@ _IDLE = 60.0
 _kept, _lock, _clock = {}, threading.Lock(), SimpleNamespace(last=0.0, thread=None)
 
 
-@dataclass(frozen=True)
+@record
 class Question(Request):
     """Asks rows in parts for exact sums.
 

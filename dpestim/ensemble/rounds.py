@@ -11,7 +11,7 @@ each, and average it out. Laplace noise grows with their number, so one is best 
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -22,6 +22,7 @@ from dpestim._core import boosting as kernel
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.ensemble.curve import Curve, bins_for, merged, offset_of, settled, steps_of
+from dpestim.records import record
 
 #: Residuals are multiples of 2^-16 of the largest one; sums over 2^36 rows are exact in floats.
 _BITS = 16
@@ -43,7 +44,7 @@ _TWICE = 400.0
 _MOST = {False: 10.0, True: 2.0}
 
 
-@dataclass(frozen=True)
+@record
 class Cost:
     """What is released of a row, in integers: so many terms, so many rounds, outputs, and the weight of a count."""
 

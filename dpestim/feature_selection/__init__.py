@@ -7,7 +7,16 @@
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.feature_selection.select import DPSelectKBest
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.feature_selection.select import DPSelectKBest
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "select": "DPSelectKBest",
+})
 
 __all__ = ["DPSelectKBest"]
 

@@ -27,13 +27,28 @@ differential privacy, by the name "geo-indistinguishability", so that ledgers, c
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.geo.adversary import PlaceAdversary
-from dpestim.geo.cells import OptimalGeoTransformer, PlanarGeometricTransformer
-from dpestim.geo.density import SpatialDensity
-from dpestim.geo.parts import LDPartEstimator
-from dpestim.geo.planar import PlanarLaplaceTransformer
-from dpestim.geo.predictive import PredictiveTrace
-from dpestim.geo.trajectories import TrajectorySynthesizer
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.geo.adversary import PlaceAdversary
+    from dpestim.geo.cells import OptimalGeoTransformer, PlanarGeometricTransformer
+    from dpestim.geo.density import SpatialDensity
+    from dpestim.geo.parts import LDPartEstimator
+    from dpestim.geo.planar import PlanarLaplaceTransformer
+    from dpestim.geo.predictive import PredictiveTrace
+    from dpestim.geo.trajectories import TrajectorySynthesizer
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "adversary": "PlaceAdversary",
+    "cells": "OptimalGeoTransformer PlanarGeometricTransformer",
+    "density": "SpatialDensity",
+    "parts": "LDPartEstimator",
+    "planar": "PlanarLaplaceTransformer",
+    "predictive": "PredictiveTrace",
+    "trajectories": "TrajectorySynthesizer",
+})
 
 __all__ = ["LDPartEstimator", "OptimalGeoTransformer", "PlaceAdversary", "PlanarGeometricTransformer",
            "PlanarLaplaceTransformer", "PredictiveTrace", "SpatialDensity", "TrajectorySynthesizer"]

@@ -2,7 +2,6 @@
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -10,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from dpestim.privacy.exact import WORD, exp_lower
+from dpestim.records import record
 
 #: How far the weight falls within an interval of sizes: what is lost of epsilon is about half of it.
 _FALL = 0.02
@@ -19,7 +19,7 @@ _DIGITS = 10**24  # of roots, which are rounded against privacy being lost
 _BITS = 160  # of sums of powers
 
 
-@dataclass(frozen=True)
+@record
 class Layers:
     """How one attempt to draw noise goes: a word picks an interval of sizes, the next one a size and a point.
 

@@ -1,16 +1,16 @@
 """What an epsilon for a metre means at a distance: a table."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
 
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.text import bound, odds, posterior
+from dpestim.records import record
 from dpestim.tables import Table
 
 
-@dataclass(frozen=True)
+@record
 class DistanceTable(Table):
     """What epsilon for a metre means for two places at some distances.
 

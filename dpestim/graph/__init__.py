@@ -29,34 +29,54 @@ of edges is one with ``neighbours="edge"``; no guarantee for rows follows from o
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.graph.coverage import ControlFlowCoverage
-from dpestim.graph.cuts import CutEstimator
-from dpestim.graph.degree_distribution import DegreeDistribution
-from dpestim.graph.generators import (
-    AGMGenerator,
-    DGGGenerator,
-    LDPGenGenerator,
-    PrivGraphGenerator,
-    RNLGenerator,
-    TmFGenerator,
-    bter,
-)
-from dpestim.graph.giving import export_graph
-from dpestim.graph.lists import (
-    ClusteringCoefficientEstimator,
-    CommunityEstimator,
-    DegreeEstimator,
-    EdgeCountEstimator,
-    KStarEstimator,
-    ModularityEstimator,
-    RNLTransformer,
-    TriangleEstimator,
-)
-from dpestim.graph.nodes import NodeDegreeDistribution, NodeSubgraphCount
-from dpestim.graph.pagerank import PageRankEstimator
-from dpestim.graph.reading import adjacency
-from dpestim.graph.spectrum import GraphSpectrum
-from dpestim.graph.subgraph_count import SubgraphCount
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.graph.coverage import ControlFlowCoverage
+    from dpestim.graph.cuts import CutEstimator
+    from dpestim.graph.degree_distribution import DegreeDistribution
+    from dpestim.graph.generators import (
+        AGMGenerator,
+        DGGGenerator,
+        LDPGenGenerator,
+        PrivGraphGenerator,
+        RNLGenerator,
+        TmFGenerator,
+        bter,
+    )
+    from dpestim.graph.giving import export_graph
+    from dpestim.graph.lists import (
+        ClusteringCoefficientEstimator,
+        CommunityEstimator,
+        DegreeEstimator,
+        EdgeCountEstimator,
+        KStarEstimator,
+        ModularityEstimator,
+        RNLTransformer,
+        TriangleEstimator,
+    )
+    from dpestim.graph.nodes import NodeDegreeDistribution, NodeSubgraphCount
+    from dpestim.graph.pagerank import PageRankEstimator
+    from dpestim.graph.reading import adjacency
+    from dpestim.graph.spectrum import GraphSpectrum
+    from dpestim.graph.subgraph_count import SubgraphCount
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "coverage": "ControlFlowCoverage",
+    "cuts": "CutEstimator",
+    "degree_distribution": "DegreeDistribution",
+    "generators": "AGMGenerator DGGGenerator LDPGenGenerator PrivGraphGenerator RNLGenerator TmFGenerator bter",
+    "giving": "export_graph",
+    "lists": "ClusteringCoefficientEstimator CommunityEstimator DegreeEstimator EdgeCountEstimator KStarEstimator "
+             "ModularityEstimator RNLTransformer TriangleEstimator",
+    "nodes": "NodeDegreeDistribution NodeSubgraphCount",
+    "pagerank": "PageRankEstimator",
+    "reading": "adjacency",
+    "spectrum": "GraphSpectrum",
+    "subgraph_count": "SubgraphCount",
+})
 
 __all__ = [
     "AGMGenerator",

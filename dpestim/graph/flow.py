@@ -1,15 +1,16 @@
 """Control-flow graphs: reading them, the dominator tree, and numbers that fall along a tree."""
 
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
+
+from dpestim.records import record
 
 _WANTED = ("flow must be a dict of the successors of each block, such as {0: [1, 2], 1: [3], 2: [3], 3: []}, a square "
            "matrix of zeros and ones, or a networkx.DiGraph")
 
 
-@dataclass(frozen=True)
+@record
 class Flow:
     """A public control-flow graph: names of blocks, the successors of each by number, and the number of the entry."""
 

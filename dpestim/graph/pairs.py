@@ -1,7 +1,6 @@
 """All pairs of nodes by randomised response: packed bits that are flipped with an exact probability, and their sums."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -9,6 +8,7 @@ import numpy as np
 
 from dpestim.local.patterns import draw_patterns
 from dpestim.privacy.category_weights import oue_thresholds
+from dpestim.records import record
 from dpestim.rng import Words
 
 #: The most nodes: their pairs are 50 MB of bits.
@@ -19,7 +19,7 @@ _WIDTH, _ROWS = 256, 1 << 12
 _BLOCK = 1 << 24
 
 
-@dataclass(frozen=True)
+@record
 class PairFlips:
     """Each bit is flipped with probability `flip`, by itself: (1 - flip) / flip is at most e^epsilon, exactly."""
 

@@ -4,7 +4,6 @@ Strict mode reads any square matrix as a graph, so that no error depends on an e
 is not 0, and loops are left out. One entry of the matrix then decides about one edge at most.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -13,9 +12,10 @@ from scipy import sparse
 from dpestim.inputs.frames import is_frame, refuse_masked, refuse_parts
 from dpestim.inputs.matrices import entries_of
 from dpestim.inputs.safe_errors import attempt
+from dpestim.records import record
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Graph:
     """An undirected graph: the neighbours of node i are ``neighbours[starts[i]:starts[i + 1]]``, ascending."""
 

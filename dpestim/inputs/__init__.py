@@ -28,31 +28,52 @@ that a chain of exceptions has nothing to show either. Strict mode (`dpestim.con
 only, and is total: whatever a cell holds, it gets a code. It does not promise constant time.
 """
 
-from dpestim.inputs.categories import CategoryEncoder, first_equals, smallest_dtype
-from dpestim.inputs.clipped import clipped_rows, longest, row_shape
-from dpestim.inputs.columns import is_missing
-from dpestim.inputs.declared import (
-    check_target,
-    classes_of,
-    in_order,
-    is_by_column,
-    keys_of,
-    lists_of,
-    name_of_target,
-    names_of_columns,
-    pair_of,
-    pairs_of,
-    settle,
-    target_pair,
-)
-from dpestim.inputs.domain import Categories, Domain, Keys, Numbers, Text
-from dpestim.inputs.domains import at_least_two, learn_categories
-from dpestim.inputs.fingerprints import FingerprintEncoder
-from dpestim.inputs.frames import as_array, category_rows, columns_of
-from dpestim.inputs.key_value import check_pairs, read_pairs
-from dpestim.inputs.labels import checked_classes, class_array, label_codes, target_numbers
-from dpestim.inputs.numbers import all_finite, bound_array, number_column, number_rows, refuse_infinite
-from dpestim.inputs.sparse import SparseRows, is_sparse, sparse_rows
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.inputs.categories import CategoryEncoder, first_equals, smallest_dtype
+    from dpestim.inputs.clipped import clipped_rows, longest, row_shape
+    from dpestim.inputs.columns import is_missing
+    from dpestim.inputs.declared import (
+        check_target,
+        classes_of,
+        in_order,
+        is_by_column,
+        keys_of,
+        lists_of,
+        name_of_target,
+        names_of_columns,
+        pair_of,
+        pairs_of,
+        settle,
+        target_pair,
+    )
+    from dpestim.inputs.domain import Categories, Domain, Keys, Numbers, Text
+    from dpestim.inputs.domains import at_least_two, learn_categories
+    from dpestim.inputs.fingerprints import FingerprintEncoder
+    from dpestim.inputs.frames import as_array, category_rows, columns_of
+    from dpestim.inputs.key_value import check_pairs, read_pairs
+    from dpestim.inputs.labels import checked_classes, class_array, label_codes, target_numbers
+    from dpestim.inputs.numbers import all_finite, bound_array, number_column, number_rows, refuse_infinite
+    from dpestim.inputs.sparse import SparseRows, is_sparse, sparse_rows
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "categories": "CategoryEncoder first_equals smallest_dtype",
+    "clipped": "clipped_rows longest row_shape",
+    "columns": "is_missing",
+    "declared": "check_target classes_of in_order is_by_column keys_of lists_of name_of_target names_of_columns "
+                "pair_of pairs_of settle target_pair",
+    "domain": "Categories Domain Keys Numbers Text",
+    "domains": "at_least_two learn_categories",
+    "fingerprints": "FingerprintEncoder",
+    "frames": "as_array category_rows columns_of",
+    "key_value": "check_pairs read_pairs",
+    "labels": "checked_classes class_array label_codes target_numbers",
+    "numbers": "all_finite bound_array number_column number_rows refuse_infinite",
+    "sparse": "SparseRows is_sparse sparse_rows",
+})
 
 __all__ = [
     "Categories", "CategoryEncoder", "Domain", "FingerprintEncoder", "Keys", "Numbers", "SparseRows", "Text",

@@ -2,18 +2,19 @@
 
 import datetime
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from numbers import Real
 
 import numpy as np
 
 from dpestim.inputs.columns import is_missing
+from dpestim.records import record
 
 #: Types of categories that a file can hold.
 _VALUES = (str, bool, int, float, datetime.date)
 
 
-@dataclass(frozen=True)
+@record
 class Numbers:
     """A column of numbers within public bounds.
 
@@ -62,7 +63,7 @@ class Numbers:
             f"{self.low!r} to {self.high!r}{unit}")
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Categories:
     """A column of public categories.
 
@@ -132,7 +133,7 @@ class Categories:
             f"; all others: {self.other}" if self.other is not None else "")
 
 
-@dataclass(frozen=True)
+@record
 class Text:
     """A column of strings of any content.
 
@@ -169,7 +170,7 @@ class Text:
         return f"at most {self.max_length} characters"
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Keys:
     """A column whose cells are sets of (key, value) pairs, such as ratings of films.
 

@@ -1,15 +1,15 @@
 """Columns of numbers scaled by public bounds, and coefficients of scaled columns in units of the numbers."""
 
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpestim._core import scaled
 from dpestim.inputs.encoded import norm_of
 from dpestim.inputs.sparse import SparseRows
+from dpestim.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Scale:
     """Public bounds of columns: rows are scaled to [-1, 1] by them, and coefficients of these to units of X.
 

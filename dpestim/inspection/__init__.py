@@ -14,13 +14,28 @@
 All read `privacy_` and public attributes only; that costs no privacy, and never sees raw data.
 """
 
-from dpestim.inspection.card import privacy_card
-from dpestim.inspection.curves import ShapeFunctionDisplay
-from dpestim.inspection.displays import DistributionDisplay, FrequencyDisplay
-from dpestim.inspection.plans import EpsilonCurveDisplay, MechanismComparisonDisplay
-from dpestim.inspection.releases import release_report
-from dpestim.plots import GuaranteeDisplay, ResultDisplay
-from dpestim.results import Estimates
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.inspection.card import privacy_card
+    from dpestim.inspection.curves import ShapeFunctionDisplay
+    from dpestim.inspection.displays import DistributionDisplay, FrequencyDisplay
+    from dpestim.inspection.plans import EpsilonCurveDisplay, MechanismComparisonDisplay
+    from dpestim.inspection.releases import release_report
+    from dpestim.plots import GuaranteeDisplay, ResultDisplay
+    from dpestim.results import Estimates
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "card": "privacy_card",
+    "curves": "ShapeFunctionDisplay",
+    "displays": "DistributionDisplay FrequencyDisplay",
+    "plans": "EpsilonCurveDisplay MechanismComparisonDisplay",
+    "releases": "release_report",
+    "dpestim.plots": "GuaranteeDisplay ResultDisplay",
+    "dpestim.results": "Estimates",
+})
 
 __all__ = [
     "DistributionDisplay",

@@ -33,12 +33,26 @@ Regression needs moments, and no search::
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.linear_model.federated import DPFederatedLinearModel
-from dpestim.linear_model.linear import DPLinearRegression, DPRidge
-from dpestim.linear_model.logistic import DPLogisticRegression
-from dpestim.linear_model.poisson import DPPoissonRegressor
-from dpestim.linear_model.svc import DPLinearSVC
-from dpestim.linear_model.tukey import DPTukeyRegression
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.linear_model.federated import DPFederatedLinearModel
+    from dpestim.linear_model.linear import DPLinearRegression, DPRidge
+    from dpestim.linear_model.logistic import DPLogisticRegression
+    from dpestim.linear_model.poisson import DPPoissonRegressor
+    from dpestim.linear_model.svc import DPLinearSVC
+    from dpestim.linear_model.tukey import DPTukeyRegression
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "federated": "DPFederatedLinearModel",
+    "linear": "DPLinearRegression DPRidge",
+    "logistic": "DPLogisticRegression",
+    "poisson": "DPPoissonRegressor",
+    "svc": "DPLinearSVC",
+    "tukey": "DPTukeyRegression",
+})
 
 __all__ = [
     "DPFederatedLinearModel",

@@ -11,16 +11,16 @@ are added: the sums are BLAS products, and still exact. The proof: ``gradient.md
 
 import math
 import threading
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from scipy.sparse import issparse
 
-from dpestim.accounting import RenyiCurve
+from dpestim import accounting
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.links import LOGISTIC, Link, softmax
+from dpestim.records import record
 
 #: Rows and slopes have at most so many binary digits.
 _FINEST = 16
@@ -31,7 +31,7 @@ _MOST_STEPS = 256
 _RADIUS = 1e4
 
 
-@dataclass(frozen=True)
+@record
 class Schedule:
     """Steps of a descent, and how much of the objective is a regulariser; public."""
 
@@ -79,7 +79,7 @@ def margins_of(link, rows):
     return lambda w: rows @ w[0] if link.n_outputs == 1 else rows @ w.T
 
 
-@dataclass(frozen=True)
+@record
 class Agreement:
     """What an owner will answer, from public numbers: so many sums, on which grid, with which noise."""
 
@@ -234,7 +234,7 @@ def descend(answers, weights, schedule, shape, done=None):
     return total / (schedule.n_steps - schedule.first_kept)
 
 
-@dataclass(frozen=True)
+@record
 class Plan:
     """How one owner's classifier is fitted: all of it public, made before anything is charged."""
 
@@ -262,7 +262,7 @@ class Plan:
         law = self.agreement.law
         if not law.delta:
             return None
-        return law.curve if epsilon == law.epsilon else law.curve + RenyiCurve.pure(epsilon - law.epsilon)
+        return law.curve if epsilon == law.epsilon else law.curve + accounting.RenyiCurve.pure(epsilon - law.epsilon)
 
     @property
     def strength(self):

@@ -9,8 +9,6 @@ from dpestim._core import scaled
 from dpestim.inputs import class_array
 from dpestim.linear_model.base import LinearClassifier
 from dpestim.linear_model.base_rate import class_shares, count_law, evenness, offsets_of, share_of
-from dpestim.linear_model.functional import FunctionalLogistic
-from dpestim.linear_model.gradient import Plan
 from dpestim.linear_model.losses import LOGISTIC
 from dpestim.linear_model.parts import PartRows, Rows
 from dpestim.linear_model.release import COLUMNS, release
@@ -177,8 +175,12 @@ class DPLogisticRegression(LinearClassifier):
     def _law(self, epsilon, delta, n_rows, size, task):
         n_classes, counting = task[1], self._counting(epsilon, n_rows)
         if self.perturbation == "functional":
+            from dpestim.linear_model.functional import FunctionalLogistic
+
             return FunctionalLogistic(epsilon, size, n_classes if n_classes > 2 else 1)
         if self.perturbation == "gradient":
+            from dpestim.linear_model.gradient import Plan
+
             law = Plan.of(epsilon - counting, delta, n_rows, size, n_classes, self._strength(n_rows, task))
         else:
             rest = epsilon - counting, delta, n_rows, size, task

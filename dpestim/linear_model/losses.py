@@ -1,14 +1,14 @@
 """Losses of a margin m that the solver knows, each in the unit in which its slopes lie in [-1, 1] (`margins.md`)."""
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 
 from dpestim._core import logistic
 from dpestim.linear_model.shapes import BINARY, Slopes
+from dpestim.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Margin:
     """What a proof and a certificate need to know of a loss l(m) with |l'| <= 1, and how the kernel computes it."""
 

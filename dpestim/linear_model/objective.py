@@ -9,12 +9,12 @@ relative 1e-50 here; `_MORE`, a relative 1e-30, puts every result on the safe si
 """
 
 import math
-from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache
 
 from dpestim.linear_model.shapes import BINARY, OneVersusRest, Slopes, Softmax
+from dpestim.records import record
 
 #: The part of epsilon that pays for the minimiser being approximate.
 APPROXIMATION_SHARE = Fraction(1, 100)
@@ -29,7 +29,7 @@ _MORE = Decimal("1.000000000000000000000000000001")  # (a literal is exact; a su
 _STRONG = Decimal(10) ** 30  # a strength at which the Hessian costs nothing
 
 
-@dataclass(frozen=True)
+@record
 class Calibration:
     """How one release is made private."""
 

@@ -3,15 +3,13 @@
 Counts of classes, sums of gradients and sums of products are integers that add up.
 """
 
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpestim.inputs import clipped_rows, row_shape
 from dpestim.linear_model.base_rate import class_counts, signs_of
-from dpestim.linear_model.functional import products_of, unit_rows
-from dpestim.linear_model.gradient import GradientSums
 from dpestim.passes import Blueprint, Request
+from dpestim.records import record
 
 
 class Rows:
@@ -39,11 +37,15 @@ class Rows:
 
     def products(self, problems):
         """Return the `Summary` of each problem, of one class against the rest."""
+        from dpestim.linear_model.functional import products_of, unit_rows
+
         rows = unit_rows(self.X, self._norm, *row_shape(self.shape[1], self._intercept))
         return products_of(rows, [signs_of(self.codes, kind) for kind in problems])
 
     def gradients(self, link, bits, offset):
         """Return the function of coefficients that is the exact sum of gradients, on a grid of so many bits."""
+        from dpestim.linear_model.gradient import GradientSums
+
         targets = self.codes.astype(np.int64)
         if link.n_outputs == 1:
             targets, offset = np.where(self.codes < 0, 0.0, 2.0 * (self.codes > 0) - 1.0), offset[0]
@@ -54,7 +56,7 @@ class Rows:
         return self.gradients(link, bits, offset)(w)
 
 
-@dataclass(frozen=True)
+@record
 class SumRows(Request):
     """Asks rows in parts what `Rows` answer.
 

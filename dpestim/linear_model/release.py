@@ -1,7 +1,6 @@
 """One problem, from exact noise to integers on a public grid (claims 5 and 6 of `logistic.md`)."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -12,12 +11,13 @@ from dpestim.linear_model.losses import LOGISTIC
 from dpestim.linear_model.shapes import Softmax
 from dpestim.linear_model.softmax import rounding
 from dpestim.linear_model.solver import LARGEST_OFFSET, Certificate, minimise
+from dpestim.records import record
 
 #: Columns of the random words that one problem may use: two for the perturbation, and those of the law of integers.
 COLUMNS = 4
 
 
-@dataclass(frozen=True)
+@record
 class CoefficientGrid:
     """Where released coefficients lie, and how far two neighbours' rounded minimisers can be apart on it."""
 

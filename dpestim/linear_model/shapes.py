@@ -8,11 +8,12 @@ g = 0 costs nothing and is not listed. Notation and proofs: `logistic.md`.
 """
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 
+from dpestim.records import record
 
-@dataclass(frozen=True)
+
+@record
 class Softmax:
     """The loss ln sum_j e^(w_j z) - w_y z of K classes, in the K - 1 dimensions that it sees."""
 
@@ -115,7 +116,7 @@ def _binary_cost(rate, strength):
     return (1 + p * (1 - p) / strength).ln() - rate * p
 
 
-@dataclass(frozen=True)
+@record
 class OneVersusRest:
     """K losses of a margin with slopes in [-1, 0], one for each class against the rest, under one joint noise."""
 
@@ -162,7 +163,7 @@ class OneVersusRest:
         return self.n_classes * self.each.hessian_cost(0, strength)
 
 
-@dataclass(frozen=True)
+@record
 class Slopes:
     """Any convex loss of a margin whose slopes lie in [-1, 1], and whose curvature is at most this (`margins.md`)."""
 

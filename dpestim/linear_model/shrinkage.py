@@ -1,9 +1,10 @@
 """From noisy moments to coefficients: no data, only what is published already."""
 
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import log_ndtr
+
+from dpestim.records import record
 
 #: The squared normal quantile of 95 %: by how much twice a log-likelihood may be below the largest.
 _LIKELY = 2.7055
@@ -12,7 +13,7 @@ _LIKELY = 2.7055
 _MEANS = 0.09
 
 
-@dataclass(frozen=True)
+@record
 class Solution:
     """Coefficients w and intercept b in scaled units."""
 
@@ -20,7 +21,7 @@ class Solution:
     b: float
 
 
-@dataclass(frozen=True)
+@record
 class Centred:
     """Noisy moments of centred columns and target: A w = b, where `penalty` was added to A."""
 

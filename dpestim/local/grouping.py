@@ -1,10 +1,10 @@
 """Which users of a fit answer in which round: the number of a row and a key decide, and no value."""
 
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpestim.passes import CountReports
+from dpestim.records import record
 from dpestim.rng import Stage
 
 #: From here on parts of a call's words say who is in which group; no round has such a number.
@@ -61,7 +61,7 @@ class Grouping:
         return found
 
 
-@dataclass(frozen=True)
+@record
 class CountGroup(CountReports):
     """Asks for counts of the reports of the users of one group, of rows in parts; None where a part has none."""
 

@@ -9,6 +9,15 @@
 * `search.md`   the proof of all of it
 """
 
-from dpestim.model_selection.search import PrivateSearchCV
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.model_selection.search import PrivateSearchCV
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "search": "PrivateSearchCV",
+})
 
 __all__ = ["PrivateSearchCV"]

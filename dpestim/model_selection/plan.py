@@ -2,7 +2,6 @@
 
 import math
 import numbers
-from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
 
@@ -21,6 +20,7 @@ from dpestim.pipeline.report import report_on
 from dpestim.pipeline.traversal import INDEPENDENT
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
+from dpestim.records import record
 from dpestim.rng import check_random_state
 
 _SELECTIONS = ("papernot_steinke", "liu_talwar", "exponential")
@@ -67,7 +67,7 @@ class Prepaid:
         self.spent = total
 
 
-@dataclass(frozen=True)
+@record
 class Plan:
     """What a search will do; from parameters alone."""
 

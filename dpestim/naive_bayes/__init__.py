@@ -14,8 +14,18 @@ How data flows::
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.naive_bayes.categorical import DPCategoricalNB
-from dpestim.naive_bayes.gaussian import DPGaussianNB
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.naive_bayes.categorical import DPCategoricalNB
+    from dpestim.naive_bayes.gaussian import DPGaussianNB
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "categorical": "DPCategoricalNB",
+    "gaussian": "DPGaussianNB",
+})
 
 __all__ = ["DPCategoricalNB", "DPGaussianNB"]
 

@@ -1,7 +1,7 @@
 """Keys of parties: who signs (Ed25519), what two of them agree on (X25519, HKDF), and texts for one alone (AES-GCM)."""
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives import hashes
@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dpestim.exceptions import PartiesError
 from dpestim.parties.wire import SERVER
+from dpestim.records import record
 
 #: Bytes that AES-GCM adds to a text.
 TAG = 16
@@ -58,7 +59,7 @@ class Identity:
         return replace(message, signature=self.sign(message.digest(context)))
 
 
-@dataclass(frozen=True)
+@record
 class Directory:
     """Whose public key is whose: of the server, and of all parties in the order of their places.
 

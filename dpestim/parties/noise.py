@@ -9,7 +9,7 @@ All are integers, drawn exactly. What a sum of shares promises follows from its 
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -34,6 +34,7 @@ from dpestim.parties.laws_of_sums import (
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.rounding import amount, positive, whole
 from dpestim.privacy.trust import Parties
+from dpestim.records import record
 from dpestim.rng import Stage
 from dpestim.statistics.calibrated_noise import Noise
 
@@ -51,7 +52,7 @@ _PIECE = 1024
 _ONES = np.array([number.bit_count() for number in range(1 << 16)], np.uint8)
 
 
-@dataclass(frozen=True)
+@record
 class NoiseShares:
     """Integers that each of `n_parties` draws and adds to its own integers before they are masked and sent.
 

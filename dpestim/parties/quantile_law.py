@@ -1,12 +1,13 @@
 """The weights of the exponential mechanism as integers that three parties can look up by bits (`quantile.md`)."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
 import numpy as np
+
+from dpestim.records import record
 
 #: The sum of all weights is at most 2^54, so that it times a limb of 8 bits, and a carry, stays below 2^63.
 SUM_BITS, LIMB, N_LIMBS = 54, 8, 11
@@ -22,7 +23,7 @@ _SCORE_BITS = 62
 _MARGIN = 1e-9
 
 
-@dataclass(frozen=True)
+@record
 class WeightLaw:
     """Weights 2^-(y / 2^steps), of which y steps are `factor` times how many units the rank of a point is off.
 

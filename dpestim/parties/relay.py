@@ -7,15 +7,16 @@ stands in every signature that follows, so that no message of another run is tak
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from dpestim.exceptions import PartiesError
 from dpestim.parties.limits import MOST_AHEAD, MOST_BODY, MOST_PARTIES
 from dpestim.parties.wire import SERVER, Message
+from dpestim.records import record
 from dpestim.shuffle.transport.messages import check_integer
 
 
-@dataclass(frozen=True)
+@record
 class RelayTerms:
     """What the parties agree on with the server that passes on their messages.
 

@@ -11,10 +11,10 @@ each round yields the words that go to the party before, and is sent those of th
 """
 
 import hashlib
-from dataclasses import dataclass
 
 import numpy as np
 
+from dpestim.records import record
 from dpestim.rng import Stage, WordReader
 
 __all__ = ["Computer", "Shared", "run_rounds", "split"]
@@ -26,7 +26,7 @@ _ONES = np.uint64((1 << 64) - 1)
 _DISTANCES = (1, 2, 4, 8, 16, 32)
 
 
-@dataclass(frozen=True)
+@record
 class Shared:
     """What party i has of an array: its share i and its share i + 1, of 64-bit words.
 

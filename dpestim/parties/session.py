@@ -9,7 +9,6 @@ import datetime
 import hashlib
 import ssl
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
@@ -22,6 +21,7 @@ from dpestim.exceptions import PartiesError
 from dpestim.parties.limits import MOST_FIRST, MOST_HEADER, MOST_STRANGERS, MOST_WAITING
 from dpestim.parties.wire import PREFIX, decode, encode, left
 from dpestim.privacy.rounding import positive
+from dpestim.records import record
 from dpestim.shuffle.transport.messages import check_integer
 
 #: Days for which a certificate is valid; seconds that the end of a connection may take, and a stranger's first message.
@@ -30,7 +30,7 @@ _LAST_PORT = 65535
 _CLOSED = "the connection ended: the server has stopped, or this party was too late; ask the server, and begin again"
 
 
-@dataclass(frozen=True)
+@record
 class Certificate:
     """A self-signed certificate of the server, with its key: keep `key` secret, and give away `fingerprint`."""
 

@@ -2,19 +2,20 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from fractions import Fraction
 from numbers import Real
 
 import numpy as np
 
 from dpestim.parties.limits import MOST_ENTRIES, MOST_PARTIES
+from dpestim.records import record
 from dpestim.rng import Stage, WordReader
 from dpestim.shuffle.transport.messages import check_integer
 from dpestim.shuffle.transport.neighbours import around_ring, graph_of
 
 
-@dataclass(frozen=True)
+@record
 class SumTerms:
     """The terms of one secure sum; all parties and the server must have equal ones.
 

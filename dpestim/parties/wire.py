@@ -4,12 +4,13 @@ import hashlib
 import json
 import math
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from dpestim.exceptions import PartiesError
 from dpestim.parties.limits import MOST_BODY, MOST_HEADER
+from dpestim.records import record
 
 #: The place of the server, among senders and receivers.
 SERVER = -1
@@ -20,7 +21,7 @@ _PARTS = ("arrays", "fields", "phase", "receiver", "sender")
 _DAMAGED = "a message is damaged: it must be one of `encode`, sent unchanged; send it again"
 
 
-@dataclass(frozen=True)
+@record
 class Message:
     """What one party sends to another in a phase: fields of JSON, and arrays of uint64, int64 or uint8, by name."""
 

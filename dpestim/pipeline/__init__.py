@@ -13,8 +13,19 @@ One walk, which looks at parameters only; `dpestim.inspection.privacy_card` and 
     private   `PrivatePipeline`, and what strict mode wants of steps
 """
 
-from dpestim.pipeline.budget import share_budget
-from dpestim.pipeline.private import PrivatePipeline
-from dpestim.pipeline.report import PipelineReport, check_pipeline
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.pipeline.budget import share_budget
+    from dpestim.pipeline.private import PrivatePipeline
+    from dpestim.pipeline.report import PipelineReport, check_pipeline
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "budget": "share_budget",
+    "private": "PrivatePipeline",
+    "report": "PipelineReport check_pipeline",
+})
 
 __all__ = ["PipelineReport", "PrivatePipeline", "check_pipeline", "share_budget"]

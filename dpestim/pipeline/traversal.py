@@ -1,7 +1,6 @@
 """The walk: follows the data through nested steps, by their parameters only."""
 
 import math
-from dataclasses import dataclass
 
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.compose import ColumnTransformer, make_column_selector
@@ -13,12 +12,13 @@ from dpestim.base import PrivateEstimator
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.pipeline.step_rules import INSTEAD, LEARNS_NOTHING, looks_at_targets, stacks_by_count
 from dpestim.privacy import PrivacyGuarantee
+from dpestim.records import record
 
 #: What a step can be; "raw" is no step, but raw values that are passed on.
 PRIVATE, INDEPENDENT, AFTERWARDS, LEAKING = "private", "data-independent", "post-processing", "leaking"
 
 
-@dataclass(frozen=True)
+@record
 class Step:
     """What one step of a pipeline does.
 

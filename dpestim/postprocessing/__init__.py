@@ -19,11 +19,24 @@ The names of the first ten are those of Wang, Lopuhaä-Zwakenberg, Li, Skoric an
 frequency estimation with consistency", NDSS 2020, section 4.
 """
 
-from dpestim.postprocessing.likelihood import ibu
-from dpestim.postprocessing.order import isotonic, tree_consistency
-from dpestim.postprocessing.priors import calibrate, power, power_ns
-from dpestim.postprocessing.simple import base_cut, base_pos, norm, norm_cut, norm_mul, post_pos
-from dpestim.postprocessing.simplex import mle_apx, norm_sub
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.postprocessing.likelihood import ibu
+    from dpestim.postprocessing.order import isotonic, tree_consistency
+    from dpestim.postprocessing.priors import calibrate, power, power_ns
+    from dpestim.postprocessing.simple import base_cut, base_pos, norm, norm_cut, norm_mul, post_pos
+    from dpestim.postprocessing.simplex import mle_apx, norm_sub
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "likelihood": "ibu",
+    "order": "isotonic tree_consistency",
+    "priors": "calibrate power power_ns",
+    "simple": "base_cut base_pos norm norm_cut norm_mul post_pos",
+    "simplex": "mle_apx norm_sub",
+})
 
 __all__ = ["base_cut", "base_pos", "calibrate", "ibu", "isotonic", "mle_apx", "norm", "norm_cut", "norm_mul",
            "norm_sub", "post_pos", "power", "power_ns", "tree_consistency"]

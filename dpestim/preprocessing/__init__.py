@@ -25,13 +25,28 @@ objective take as they are; feature selection, naive Bayes and regression by mom
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.preprocessing.bins import DPKBinsDiscretizer
-from dpestim.preprocessing.domain import DomainEncoder
-from dpestim.preprocessing.imputer import DPSimpleImputer
-from dpestim.preprocessing.norms import norm_bound
-from dpestim.preprocessing.onehot import DPOneHotEncoder
-from dpestim.preprocessing.quantile import DPQuantileTransformer
-from dpestim.preprocessing.scalers import DPMinMaxScaler, DPStandardScaler
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.preprocessing.bins import DPKBinsDiscretizer
+    from dpestim.preprocessing.domain import DomainEncoder
+    from dpestim.preprocessing.imputer import DPSimpleImputer
+    from dpestim.preprocessing.norms import norm_bound
+    from dpestim.preprocessing.onehot import DPOneHotEncoder
+    from dpestim.preprocessing.quantile import DPQuantileTransformer
+    from dpestim.preprocessing.scalers import DPMinMaxScaler, DPStandardScaler
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "bins": "DPKBinsDiscretizer",
+    "domain": "DomainEncoder",
+    "imputer": "DPSimpleImputer",
+    "norms": "norm_bound",
+    "onehot": "DPOneHotEncoder",
+    "quantile": "DPQuantileTransformer",
+    "scalers": "DPMinMaxScaler DPStandardScaler",
+})
 
 __all__ = [
     "DPKBinsDiscretizer",

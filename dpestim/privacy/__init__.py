@@ -13,8 +13,19 @@
 Randomizers ask weights for integers and never see a float; estimators put a `PrivacyGuarantee` on what they release.
 """
 
-from dpestim.privacy.concentrated import ZCDP
-from dpestim.privacy.guarantee import PrivacyGuarantee
-from dpestim.privacy.neighbours import Neighbours
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.privacy.concentrated import ZCDP
+    from dpestim.privacy.guarantee import PrivacyGuarantee
+    from dpestim.privacy.neighbours import Neighbours
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "concentrated": "ZCDP",
+    "guarantee": "PrivacyGuarantee",
+    "neighbours": "Neighbours",
+})
 
 __all__ = ["ZCDP", "Neighbours", "PrivacyGuarantee"]

@@ -1,14 +1,14 @@
 """Integer weights of laws of categories: both directions of every ratio are at most e^epsilon, and nearly so."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 from dpestim.privacy.exact import WORD, exp_lower, uses_enough, within
+from dpestim.records import record
 
 
-@dataclass(frozen=True)
+@record
 class GRRWeights:
     """Integer weights of randomised response: keep + (d - 1) * other == total == 2**(64 * n_words) / share."""
 
@@ -88,7 +88,7 @@ def urap_thresholds(epsilon):
     return true, false, WORD - hidden
 
 
-@dataclass(frozen=True)
+@record
 class SubsetWeights:
     """Subset selection: the true value is among the k reported ones with probability include / 2**64."""
 

@@ -1,16 +1,16 @@
 """Concentrated privacy (zCDP): the curve that is one number, and the budgets and epsilons that follow from it."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
 from dpestim.privacy.curve import ConcentratedLaw, Curve, curve_delta, curve_epsilon
 from dpestim.privacy.rounding import OUTWARD, amount, float_down, float_up, positive, share
+from dpestim.records import record
 
 
-@dataclass(frozen=True)
+@record
 class ZCDP(Curve):
     """Concentrated privacy: Renyi's divergence of every order a is at most rho a, in both directions.
 
@@ -83,7 +83,7 @@ class ZCDP(Curve):
         return _epsilon_of(self.rho, Fraction(delta))
 
 
-@dataclass(frozen=True)
+@record
 class Face(Curve):
     """What (epsilon, delta), Fractions, says as a curve; it follows from the face of a guarantee and is never kept."""
 

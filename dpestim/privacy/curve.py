@@ -7,7 +7,6 @@ outward: whatever comes out is a bound (the proof is in ``accounting/renyi.md``)
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from dpestim.privacy.rounding import OUTWARD, amount, float_down, float_up, log_constant
 from dpestim.privacy.text import bound
+from dpestim.records import record
 
 #: Orders minus 1 that are tried first; then finer ones next to the best.
 _ORDERS = np.geomspace(1e-3, 1e9, 241)
@@ -96,7 +96,7 @@ class Curve:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
 
-@dataclass(frozen=True)
+@record
 class PureDPLoss:
     """Any epsilon-private release: randomised response is the worst."""
 
@@ -124,7 +124,7 @@ class PureDPLoss:
         return np.where(e <= 1, near, far) + 2.0**-48 * e
 
 
-@dataclass(frozen=True)
+@record
 class ConcentratedLaw:
     """Any concentrated release; `size` is an upper bound of its rho."""
 

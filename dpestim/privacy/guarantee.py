@@ -1,10 +1,9 @@
 """What a release promises, as an object that prints one honest sentence."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
-from dpestim.plots import GuaranteeDisplay
 from dpestim.privacy.concentrated import ZCDP, checked_curve, known
 from dpestim.privacy.curve import Curve
 from dpestim.privacy.exact import canonical_amount, exp_upper
@@ -12,6 +11,7 @@ from dpestim.privacy.neighbours import Neighbours
 from dpestim.privacy.rounding import amount
 from dpestim.privacy.text import bound, odds
 from dpestim.privacy.trust import Parties
+from dpestim.records import record
 from dpestim.tables import Table
 
 #: the models, those that ask for less trust first
@@ -25,7 +25,7 @@ _MODELS = tuple(_TRUST)
 _FAR = 1000
 
 
-@dataclass(frozen=True)
+@record
 class PrivacyGuarantee(Table):
     """An (epsilon, delta) guarantee, which adds (``+``), compares (``<=``: at least as strong) and converts (`to`).
 
@@ -300,6 +300,8 @@ class PrivacyGuarantee(Table):
         -------
         dpestim.inspection.GuaranteeDisplay
         """
+        from dpestim.plots import GuaranteeDisplay
+
         return GuaranteeDisplay.from_guarantee(self, ax=ax, **kwargs)
 
     def _head(self):

@@ -1,10 +1,11 @@
 """What something exact was made of: no copy, and nothing that shares a part with it, may be added to it."""
 
 import secrets
-from dataclasses import dataclass
+
+from dpestim.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Lineage:
     """Random names of the parts of a summary or an aggregate; copies and pickles keep them.
 

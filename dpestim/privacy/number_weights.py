@@ -1,15 +1,15 @@
 """Integer weights of laws of numbers: both directions of every ratio are at most e^epsilon, and nearly so."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 from dpestim.privacy.category_weights import grr_weights
 from dpestim.privacy.exact import WORD, exp_lower, uses_enough, within
+from dpestim.records import record
 
 
-@dataclass(frozen=True)
+@record
 class WindowWeights:
     """A window over a constant on a grid: `window` outputs of weight `inside`, `grid` others of weight `outside`."""
 
@@ -66,7 +66,7 @@ def window_weights(epsilon, grid, share, total=WORD):
     return WindowWeights(grid, window, inside, outside)
 
 
-@dataclass(frozen=True)
+@record
 class HybridWeights:
     """`window`'s words answer by a window over a constant (None: no word does), the others with one of two signs."""
 
@@ -156,7 +156,7 @@ def missing_thresholds(epsilon, of_number):
     return min(math.floor(whole * untold), WORD - math.ceil((WORD - untold) / rest)), untold
 
 
-@dataclass(frozen=True)
+@record
 class JointDuchiWeights:
     """The law of Duchi's mechanism of a row of d numbers: thresholds, and the weight of an answer of each kind."""
 

@@ -1,14 +1,14 @@
 """The integers of RAPPOR: bits that are randomised twice, and e^epsilon for what is seen of both."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 from dpestim.privacy.exact import WORD, exp_lower
+from dpestim.records import record
 
 
-@dataclass(frozen=True)
+@record
 class RAPPORThresholds:
     """Thresholds of RAPPOR, out of 2**64.
 

@@ -1,9 +1,9 @@
 """Whom one must trust in place of a curator, where several parties make a release."""
 
-from dataclasses import dataclass
+from dpestim.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Parties:
     """How many of the parties that make a release may collude: what a guarantee rests on in place of a curator.
 

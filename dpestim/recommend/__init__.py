@@ -20,12 +20,26 @@ estimator keeps rows.
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.recommend.factorization import DPMatrixFactorization
-from dpestim.recommend.item_similarity import DPItemSimilarity
-from dpestim.recommend.lcf import DPLCFRecommender
-from dpestim.recommend.local_factorization import LDPMatrixFactorization
-from dpestim.recommend.own_factors import FactorRound
-from dpestim.recommend.ratings import rating_matrix
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.recommend.factorization import DPMatrixFactorization
+    from dpestim.recommend.item_similarity import DPItemSimilarity
+    from dpestim.recommend.lcf import DPLCFRecommender
+    from dpestim.recommend.local_factorization import LDPMatrixFactorization
+    from dpestim.recommend.own_factors import FactorRound
+    from dpestim.recommend.ratings import rating_matrix
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "factorization": "DPMatrixFactorization",
+    "item_similarity": "DPItemSimilarity",
+    "lcf": "DPLCFRecommender",
+    "local_factorization": "LDPMatrixFactorization",
+    "own_factors": "FactorRound",
+    "ratings": "rating_matrix",
+})
 
 __all__ = [
     "DPItemSimilarity",

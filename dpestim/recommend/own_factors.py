@@ -3,12 +3,12 @@
 It happens on the user's device. What it returns for a user depends on the user's row and on what is published.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from dpestim.recommend.ratings import Ratings
+from dpestim.records import record
 
 #: A user's mean and factors are kept near 0 as by so many ratings.
 _OWN, _RIDGE = 2.0, 1.0
@@ -16,7 +16,7 @@ _OWN, _RIDGE = 2.0, 1.0
 _CELLS = 1 << 22
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class FactorRound:
     """What the server of `LDPMatrixFactorization` tells the users of one round: all of it is public.
 

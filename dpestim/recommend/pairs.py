@@ -1,11 +1,11 @@
 """How many users have two items, from how many reports have both: estimates without bias (`lcf.md`)."""
 
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpestim.graph.lists.flips import BitLaw
 from dpestim.recommend.similar import Best
+from dpestim.records import record
 
 #: Items of a block.
 _BLOCK = 1_000
@@ -13,7 +13,7 @@ _BLOCK = 1_000
 _HIDDEN = 2.5
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Pairs:
     """Numbers of reports with both of two items (`reported`, on the diagonal with one), of so many users."""
 

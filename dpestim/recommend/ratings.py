@@ -1,6 +1,5 @@
 """Ratings as they come in: who rated what, and how well; one representation for all estimators."""
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -9,9 +8,10 @@ from scipy import sparse
 from dpestim.inputs.frames import refuse_parts
 from dpestim.inputs.matrices import entries_of
 from dpestim.inputs.safe_errors import attempt
+from dpestim.records import record
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Ratings:
     """Ratings of users: those of user u are ``values[starts[u]:starts[u + 1]]``, of ``items``, ascending."""
 

@@ -19,12 +19,26 @@ A protocol's neighbours are data sets of equal size that differ in one user's va
 small cases that are enumerated exactly (`dpestim.testing`).
 """
 
-from dpestim.shuffle.histograms.fakes import ShuffledHistogram
-from dpestim.shuffle.planning import ShufflePlan, ShuffleRow, plan
-from dpestim.shuffle.shuffled import ShuffledEstimator
-from dpestim.shuffle.sums.boolean import BooleanSum
-from dpestim.shuffle.sums.real import RealSum
-from dpestim.shuffle.transport import BucketShuffler, IBLTShuffler, SecureSum, Shuffler, UniformShuffler
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.shuffle.histograms.fakes import ShuffledHistogram
+    from dpestim.shuffle.planning import ShufflePlan, ShuffleRow, plan
+    from dpestim.shuffle.shuffled import ShuffledEstimator
+    from dpestim.shuffle.sums.boolean import BooleanSum
+    from dpestim.shuffle.sums.real import RealSum
+    from dpestim.shuffle.transport import BucketShuffler, IBLTShuffler, SecureSum, Shuffler, UniformShuffler
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "histograms.fakes": "ShuffledHistogram",
+    "planning": "ShufflePlan ShuffleRow plan",
+    "shuffled": "ShuffledEstimator",
+    "sums.boolean": "BooleanSum",
+    "sums.real": "RealSum",
+    "transport": "BucketShuffler IBLTShuffler SecureSum Shuffler UniformShuffler",
+})
 
 __all__ = [
     "BooleanSum",

@@ -1,7 +1,6 @@
 """Planning behind a shuffler: which mechanism, how many users, or how much epsilon; no data are needed for it."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Real
 from typing import NamedTuple
@@ -15,6 +14,7 @@ from dpestim.local.estimates.planning import rounded_up
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import LARGEST_EPSILON, canonical_epsilon
 from dpestim.privacy.rounding import whole
+from dpestim.records import record
 from dpestim.shuffle.choice import SHORT_LIST, options
 from dpestim.shuffle.histograms.fakes import Fakes
 from dpestim.shuffle.transport.uniform import FOR_MESSAGES
@@ -26,7 +26,7 @@ _MOST_CATEGORIES, _MOST_USERS, _DIGITS = 1 << 16, 10**15, 3
 _LEAST_EPSILON = Fraction(1, 1000)
 
 
-@dataclass(frozen=True)
+@record
 class ShufflePlan(Table):
     """What `plan` answers; ``str(plan)`` is a table.
 

@@ -14,7 +14,7 @@
     noise          integers become noisy, by the laws of `dpestim.central`, at once or (`Answers`) round by round
     row_moments    rows become integers of a public norm, and exact sums of their products
     moment_noise   which joint noise hides a row in such sums
-    plan           what a release draws, by which law, and what it makes of that
+    plan           what a release draws, by which law, and what it makes of that; `choice`: its parts that choose
     result         `Result`, and those of groups: shown as tables
     one_pass       what models share that are functions of such sums: preprocessing, naive Bayes, choosing columns
 
@@ -27,23 +27,11 @@ from typing import TYPE_CHECKING
 from dpestim import lazy
 
 if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
-    from dpestim.statistics.functions import (
-        contingency_table,
-        correlation,
-        count,
-        covariance,
-        histogram,
-        maximum,
-        mean,
-        median,
-        minimum,
-        n_rows,
-        quantile,
-        std,
-        sum,
-        unknown_categories,
-        var,
-    )
+    from dpestim.statistics.functions.moments import correlation, covariance, std, var
+    from dpestim.statistics.functions.quantiles import maximum, median, minimum, quantile
+    from dpestim.statistics.functions.sums import count, mean, n_rows, sum
+    from dpestim.statistics.functions.tables import contingency_table, histogram
+    from dpestim.statistics.functions.unknown import unknown_categories
     from dpestim.statistics.groups import group_by
     from dpestim.statistics.moments import Correlation, Covariance, StandardDeviation, Variance
     from dpestim.statistics.quantiles import Quantile
@@ -54,8 +42,11 @@ if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
     from dpestim.statistics.unknown import UnknownCategories
 
 __getattr__, __dir__ = lazy.attach(__name__, {
-    "functions": "contingency_table correlation count covariance histogram maximum mean median minimum n_rows "
-                 "quantile std sum unknown_categories var",
+    "functions.moments": "correlation covariance std var",
+    "functions.quantiles": "maximum median minimum quantile",
+    "functions.sums": "count mean n_rows sum",
+    "functions.tables": "contingency_table histogram",
+    "functions.unknown": "unknown_categories",
     "groups": "group_by",
     "moments": "Correlation Covariance StandardDeviation Variance",
     "quantiles": "Quantile",

@@ -1,16 +1,16 @@
 """From exact integers to noisy ones: which law of `dpestim.central`, and how far off a number may be."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 
-from dpestim.accounting import RenyiCurve
+from dpestim import accounting
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.central.additive.law import LARGEST, NoiseLaw
+from dpestim.records import record
 
 #: Large integers are rounded to multiples of 2^k, at least so many of which the sensitivity is, for each of them.
 _FINE = 20
@@ -18,7 +18,7 @@ _FINE = 20
 _EVEN = 8
 
 
-@dataclass(frozen=True)
+@record
 class Noise:
     """A law of `dpestim.central`, in a unit that is a power of two."""
 
@@ -87,7 +87,8 @@ def noise_for(epsilon, delta, l1, l2_squared, size, parts=1):
 def curve_of_either(epsilon, delta):
     """Return what is known of noise of this budget, normal or not: which it is may follow from private bounds."""
     normal = RoundedGaussianLaw(epsilon, delta, Fraction(1), 0).curve.rho
-    return RenyiCurve.largest([RenyiCurve.concentrated(normal), RenyiCurve.pure(epsilon)])
+    renyi = accounting.RenyiCurve
+    return renyi.largest([renyi.concentrated(normal), renyi.pure(epsilon)])
 
 
 def equal_shares(changes):

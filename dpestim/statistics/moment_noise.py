@@ -7,13 +7,14 @@ has an integer weight, 0 where it is not released, and all weighted entries toge
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 
 import numpy as np
 
+from dpestim.records import record
 from dpestim.statistics.calibrated_noise import noise_for
 from dpestim.statistics.row_moments import REACH
 
@@ -23,7 +24,7 @@ _UNIT, _ROOT_2, _ROOT_HALF = 1 << 7, 181, 90
 _SCALES = [Fraction(k, 16) for k in (3, 4, 6, 8, 11)]
 
 
-@dataclass(frozen=True)
+@record
 class Weights:
     """Integer weights of entries by their kind; `l2_squared` is by how much a row moves all of them (None: by L1)."""
 
@@ -114,7 +115,7 @@ def scatter_weights(is_normal, centred, n_columns, replaces=True):
                    0 if replaces else _UNIT // 4 * REACH * REACH, moved)
 
 
-@dataclass(frozen=True)
+@record
 class Moments:
     """Noisy sums over rows (u, 1, v), u = x of norm at most 1, v in [-1, 1], and the variance of each kind of noise."""
 

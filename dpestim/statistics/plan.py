@@ -5,32 +5,24 @@ function of their outcomes. Neighbouring data sets must have parts of the same l
 checks of `dpestim.testing` work out by how much likelier any outcome is for one of them.
 """
 
-import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from dpestim.accounting import RenyiCurve
-from dpestim.central.selection.exponential import ExponentialLaw
-from dpestim.central.selection.weights import FAR, accepts, propose
-from dpestim.exact_reals import BitStream
+from dpestim import accounting
+from dpestim.records import record
 from dpestim.statistics.calibrated_noise import Noise
-from dpestim.statistics.ranks import Cells
-
-#: Ranks are multiples of 2^-30; none is so high as that.
-RANK, _FAR = 30, 1 << 61
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Plan:
     """A release: called with a source of words it returns (value, standard error, ends of intervals), keys of a table.
 
     Parameters
     ----------
-    parts : tuple of Noisy, Choice or Frequent
+    parts : tuple of Noisy, Frequent or Choice (`dpestim.statistics.choice`)
     finish : callable
         From the list of their outcomes to what is released; it knows public facts alone.
     """
@@ -61,10 +53,10 @@ class Plan:
 
 def _curve_of(law):
     """Return that of one part: of normal noise its own, and else that of anything that keeps its epsilon."""
-    return law.curve if getattr(law, "delta", 0) else RenyiCurve.pure(law.epsilon)
+    return law.curve if getattr(law, "delta", 0) else accounting.RenyiCurve.pure(law.epsilon)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Noisy:
     """Integers that get noise of one law, each by itself."""
 
@@ -85,56 +77,7 @@ class Noisy:
         return self.noise.scaled(self.noise.codes(self.numbers))
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """A point of a grid, chosen as the one whose rank is nearest to a target."""
-
-    law: ExponentialLaw
-    cells: Cells
-    target: int
-
-    @property
-    def law_of_loss(self):
-        """The law that says how much a release may cost."""
-        return self.law
-
-    def codes(self):
-        """Return the scores of all cells of points."""
-        return self.cells.scores(self._aim, RANK)
-
-    def code(self, point):
-        """Return the score of a point."""
-        return self.cells.score(point, self._aim, RANK)
-
-    def probabilities(self):
-        """Return the probabilities of all cells, as floats."""
-        return self.law.shares(self.codes(), np.diff(self.cells.weight_before(self.cells.starts())))
-
-    def draw(self, source):
-        """Return the point: see ``quantiles.md``."""
-        cells, rate, stream = self.cells, self.law.rate, BitStream(source.reader(), 0, 0)
-        begin, end = cells.near(self._aim, RANK, math.ceil(FAR / rate))
-        starts = np.concatenate([[0], cells.starts(begin, end), [cells.last - cells.first + 1]])
-        one = np.ones(1, np.uint64)  # (there is always a score of 0, so what is far weighs less than this)
-        upper = np.concatenate([one, self.law.upper_weights(cells.scores(self._aim, RANK, begin, end), 0), one])
-        times = np.diff(cells.weight_before(starts))
-        while True:
-            place = propose(upper, stream, times)
-            point = cells.point(*starts[place : place + 2], stream)
-            if accepts(int(upper[place]), -rate * self.code(point), stream):
-                return point
-
-    def exact(self):
-        """Return a best point."""
-        best = np.diff(self.cells.starts()) * (self.codes() == 0) > 0
-        return int(self.cells.starts()[best.argmax()])
-
-    @property
-    def _aim(self):
-        return max(-_FAR, min(self.target, _FAR))
-
-
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Frequent:
     """Counts of what occurs, with noise, of which those that reach a public threshold are shown."""
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.statistics.base import SHARE, USERS, DPStatistic
-from dpestim.statistics.plan import RANK, Choice, Plan
+from dpestim.statistics.choice import RANK, Choice
+from dpestim.statistics.plan import Plan
 from dpestim.statistics.ranks import coarse, fine, ranked
 from dpestim.statistics.result import shaped
 

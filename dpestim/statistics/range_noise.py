@@ -1,12 +1,12 @@
 """Which levels of a tree of counts get how much noise, from public numbers (`ranges.md`)."""
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from dpestim.postprocessing import trees
+from dpestim.records import record
 from dpestim.statistics.calibrated_noise import Noise
 
 #: Weights are integers up to this, at first.
@@ -15,7 +15,7 @@ _MOST = 64
 _ROUNDS, _STEP = 12, 1e-4
 
 
-@dataclass(frozen=True)
+@record
 class LevelNoise:
     """A tree over cells, the weight of each level in what gets noise (0: it is not released), and the noise.
 

@@ -1,7 +1,7 @@
 """Counts of any ranges of a column: a tree of counts, whose levels share the noise as is best (`ranges.md`)."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from numbers import Integral, Real
 
@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from dpestim._core import cells
+from dpestim.records import record
 from dpestim.statistics.base import DELTA, USERS, columns_shown
 from dpestim.statistics.plan import Noisy, Plan
 from dpestim.statistics.range_noise import LevelNoise, best_noise
@@ -20,7 +21,7 @@ from dpestim.statistics.tables import Histogram
 MOST_CELLS = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class RangeResult(Result):
     """The released counts of cells, and what they tell of ranges: a `Result` with three more methods.
 

@@ -1,10 +1,10 @@
 """Rows of a column as sorted points of a fine grid, which merge exactly, and as cells of points of one rank."""
 
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpestim._core import cells
+from dpestim.records import record
 from dpestim.statistics.summary import Grid, blocks
 
 #: Steps of the coarse and of the fine grid, as powers of two.
@@ -27,7 +27,7 @@ def fine(grid):
     return Grid(grid.low, grid.high, min(FINE, _LARGEST - reach))
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Ranked:
     """How many rows are at each point of a fine grid: exact, secret, and added up in any order.
 

@@ -2,17 +2,18 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from html import escape
 from numbers import Real
 
 import numpy as np
 
 from dpestim.privacy import PrivacyGuarantee
+from dpestim.records import record
 from dpestim.tables import NumberTable
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Result(NumberTable):
     """A released statistic: ``print(result)`` shows the numbers with their intervals, labels and names of columns.
 

@@ -4,7 +4,6 @@ The proof: `linear_model/linear.md`.
 """
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from dpestim._core import moments
 from dpestim.inputs import pair_of, target_pair
 from dpestim.parallel import one_thread
+from dpestim.records import record
 from dpestim.summaries import Summary
 
 #: Rows have integer norms up to this, and targets are integers up to it: products of 2^14 rows add up below 2^53.
@@ -22,7 +22,7 @@ _MOST_ROWS, _FEWEST_ROWS, _CELLS = 1 << 14, 1 << 12, 1 << 17
 _CHUNK = 1 << 24
 
 
-@dataclass(frozen=True)
+@record
 class RowMap:
     """How rows become integers: each column centred and scaled by public numbers, the row cut to a norm; and back.
 

@@ -1,7 +1,6 @@
 """Rows become integers: a public grid, and the rows that a user may keep."""
 
 import math
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -10,6 +9,7 @@ from dpestim._core import cells, scaled
 from dpestim.inputs import columns_of, is_missing, number_rows, pair_of, refuse_infinite
 from dpestim.inputs.frames import refuse_parts
 from dpestim.inputs.safe_errors import attempt
+from dpestim.records import record
 from dpestim.rng import Stage, WordSource
 from dpestim.statistics.keys import key_of
 
@@ -22,7 +22,7 @@ _USERS = 1 << 40
 GROUPS = 1 << 42
 
 
-@dataclass(frozen=True)
+@record
 class Grid:
     """The multiples of a power of two between two public bounds: at most 2^bits steps, so small integers stay exact.
 

@@ -25,13 +25,28 @@ events of a user is bounded by ``user_events``. Ledgers of streams are those wit
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.stream.counter import StreamCounter
-from dpestim.stream.haar import HaarRelease
-from dpestim.stream.histogram import ContinualHistogram
-from dpestim.stream.local import LocalStream
-from dpestim.stream.plotting import StreamDisplay
-from dpestim.stream.sparse import SVTRelease
-from dpestim.stream.w_event import WEventRelease
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.stream.counter import StreamCounter
+    from dpestim.stream.haar import HaarRelease
+    from dpestim.stream.histogram import ContinualHistogram
+    from dpestim.stream.local import LocalStream
+    from dpestim.stream.plotting import StreamDisplay
+    from dpestim.stream.sparse import SVTRelease
+    from dpestim.stream.w_event import WEventRelease
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "counter": "StreamCounter",
+    "haar": "HaarRelease",
+    "histogram": "ContinualHistogram",
+    "local": "LocalStream",
+    "plotting": "StreamDisplay",
+    "sparse": "SVTRelease",
+    "w_event": "WEventRelease",
+})
 
 __all__ = ["ContinualHistogram", "HaarRelease", "LocalStream", "SVTRelease", "StreamCounter", "StreamDisplay",
            "WEventRelease"]

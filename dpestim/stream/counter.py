@@ -1,6 +1,5 @@
 """Running totals of a stream, at every step: counts and sums, since the start or in a sliding window."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from dpestim.central.base import checked_delta, declared_delta
 from dpestim.privacy import ZCDP
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.records import record
 from dpestim.stream.base import StreamMechanism
 from dpestim.stream.factors import LONGEST
 from dpestim.stream.reading import Steps, checked_count, steps_of
@@ -20,7 +20,7 @@ _WIDEST_WINDOW = 1 << 13
 _LEAST = Fraction(1, 10**8)
 
 
-@dataclass(frozen=True)
+@record
 class TotalsOf:
     """How a stream of one number, or several, is read and taken."""
 

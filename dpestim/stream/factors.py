@@ -6,7 +6,6 @@ totals of the next steps with one integer of noise for each, which changes the s
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -16,6 +15,7 @@ from dpestim._core import streams
 from dpestim.central.additive.discrete_gaussian import DiscreteGaussianLaw
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.privacy.rounding import float_up
+from dpestim.records import record
 
 #: Weights of the factor in units of 2^-30: of the step itself, of the first three sums, and 2^(a / 2) times that of a
 #: sum which decays by 1 - 2^-a a step, a even. The last is 2 ln(2) / pi, by which such sums are close to the square
@@ -32,7 +32,7 @@ _WIDEST = 1 << 50
 _POWER = 256
 
 
-@dataclass(frozen=True)
+@record
 class Factor:
     """What both share: the fields are all that a factor follows from."""
 

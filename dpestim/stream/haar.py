@@ -1,7 +1,6 @@
 """Each step of a stream as noisy Haar coefficients: for rows of counts whose neighbouring cells are alike."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -9,12 +8,13 @@ import numpy as np
 
 from dpestim.central.additive.discrete_laplace import law_of_rate
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
+from dpestim.records import record
 from dpestim.stream.reading import Steps, steps_of
 from dpestim.stream.rows import RowStream, check_rate
 from dpestim.stream.widths import ChernoffWidths
 
 
-@dataclass(frozen=True)
+@record
 class HaarOf:
     """How a row is turned into integers, and how they get noise."""
 

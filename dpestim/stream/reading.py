@@ -1,7 +1,6 @@
 """Steps of a stream as they come in: numbers, arrays and frames, read as integers of a public grid."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
 
@@ -11,6 +10,7 @@ from dpestim.central.additive.answers import read_answers
 from dpestim.central.base import checked_bounds
 from dpestim.inputs.frames import is_frame, is_series, refuse_parts
 from dpestim.privacy.exact import canonical_amount
+from dpestim.records import record
 
 #: Values are below this many units of the resolution.
 _MOST = 1 << 40
@@ -18,7 +18,7 @@ _MOST = 1 << 40
 MOST_CELLS = 1 << 16
 
 
-@dataclass(frozen=True)
+@record
 class Steps:
     """How a step is read: `low` to `high` units of `unit`, of which one event changes `change`; of `width` values."""
 

@@ -1,12 +1,12 @@
 """Rows of a stream at times that follow from earlier releases, filtered: adaptive w-event privacy."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from dpestim.central.additive.discrete_laplace import law_of_rate
+from dpestim.records import record
 from dpestim.stream.reading import Steps
 from dpestim.stream.w_event_budget import short
 from dpestim.stream.widths import RepeatedWidths
@@ -18,7 +18,7 @@ _SHARE, _MOST = 0.2, 0.6
 _LATEST, _MEAN, _KEPT = 0.9, 0.1, 5
 
 
-@dataclass(frozen=True)
+@record
 class SampledOf:
     """When a row is released, for how much, and what is made of it."""
 

@@ -1,6 +1,5 @@
 """A row of a stream is released anew only where it is far from the latest release: the sparse vector technique."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from dpestim.central.selection.sparse_vector import SparseVectorLaw
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
+from dpestim.records import record
 from dpestim.stream.reading import Steps, checked_count
 from dpestim.stream.rows import RepeatedRows, check_rate
 from dpestim.stream.widths import RepeatedWidths
@@ -16,7 +16,7 @@ from dpestim.stream.widths import RepeatedWidths
 _THRESHOLD, _QUERY, _NUMBER = range(3)
 
 
-@dataclass(frozen=True)
+@record
 class SparseOf:
     """How rows are compared with the latest release, in integers."""
 

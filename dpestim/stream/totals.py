@@ -1,11 +1,11 @@
 """Running totals in epochs: one for a horizon, longer and longer ones without, and one for each length of a window."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
 import numpy as np
 
+from dpestim.records import record
 from dpestim.stream.factors import LONGEST, Factor, SmoothFactor, TreeFactor
 
 METHODS = {"factorization": SmoothFactor, "tree": TreeFactor}
@@ -13,7 +13,7 @@ METHODS = {"factorization": SmoothFactor, "tree": TreeFactor}
 _EPOCH, _SHARE = 256, Fraction(1, 5)
 
 
-@dataclass(frozen=True)
+@record
 class Plan:
     """Which factor is used when."""
 

@@ -1,6 +1,5 @@
 """Rows of a stream for ever: whatever a user does within w successive steps is protected (w-event privacy)."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -8,6 +7,7 @@ import numpy as np
 from dpestim.central.additive.discrete_laplace import law_of_rate
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.records import record
 from dpestim.stream.reading import Steps, checked_count
 from dpestim.stream.rows import RepeatedRows, check_rate
 from dpestim.stream.sampled import SampledOf
@@ -19,7 +19,7 @@ _FAR, _ROW = range(2)
 _LONGEST = 1 << 16
 
 
-@dataclass(frozen=True)
+@record
 class WEventOf:
     """How a row is compared with the latest release, and what a new one may cost."""
 

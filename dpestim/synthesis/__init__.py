@@ -17,8 +17,18 @@ What stands after a choice and a measurement is a function of released numbers, 
 and documented with no further line.
 """
 
-from dpestim.synthesis.marginals import MarginalSynthesizer
-from dpestim.synthesis.multiplicative_weights import MultiplicativeWeights
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.synthesis.marginals import MarginalSynthesizer
+    from dpestim.synthesis.multiplicative_weights import MultiplicativeWeights
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "marginals": "MarginalSynthesizer",
+    "multiplicative_weights": "MultiplicativeWeights",
+})
 
 __all__ = ["MarginalSynthesizer", "MultiplicativeWeights"]
 

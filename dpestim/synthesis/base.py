@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from numbers import Integral
 
@@ -19,6 +19,7 @@ from dpestim.passes import Blueprint, CountRows
 from dpestim.postprocessing.entropy import Model
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.progress import Progress, check_verbose
+from dpestim.records import record
 from dpestim.results import Part, named
 from dpestim.rng import check_random_state
 from dpestim.summaries import read_schema, refuse_too_many
@@ -77,7 +78,7 @@ LARGER = 500
 _MOST_COLUMNS = 50
 
 
-@dataclass(frozen=True)
+@record
 class Share:
     """What choosing may spend in one round; and how far the noise that follows moves a cell, on average."""
 

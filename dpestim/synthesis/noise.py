@@ -1,14 +1,14 @@
 """Discrete Gaussian noise of a given width, which is what concentrated privacy asks for."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
 from dpestim.central.additive.discrete_gaussian import DiscreteGaussianLaw
+from dpestim.records import record
 
 
-@dataclass(frozen=True)
+@record
 class WidthLaw(DiscreteGaussianLaw):
     """P[Z = z] proportional to e^(-z^2 / (2 width^2)); of what it promises only its `cost` is stated.
 

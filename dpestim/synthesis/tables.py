@@ -1,15 +1,15 @@
 """Tables of rows in parts: counts of sets of columns, which add up."""
 
-from dataclasses import dataclass
 
 from dpestim.passes import Blueprint, Request
+from dpestim.records import record
 from dpestim.synthesis.scores import cells_in, counted
 
 #: Cells of tables that a part sends at a time, or one table: 8 MiB.
 _MOST_CELLS = 1 << 20
 
 
-@dataclass(frozen=True)
+@record
 class CountTables(Request):
     """Asks rows in parts for the exact table of each of some sets of columns."""
 

@@ -15,7 +15,16 @@ How data flows::
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.
 """
 
-from dpestim.tree.tree import DPDecisionTreeClassifier, DPDecisionTreeRegressor
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.tree.tree import DPDecisionTreeClassifier, DPDecisionTreeRegressor
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "tree": "DPDecisionTreeClassifier DPDecisionTreeRegressor",
+})
 
 __all__ = ["DPDecisionTreeClassifier", "DPDecisionTreeRegressor"]
 

@@ -4,7 +4,7 @@ A tree is complete, as in `_core/trees.pyx`: a node that does not split sends al
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
@@ -20,6 +20,7 @@ from dpestim.inputs.declared import says_missing
 from dpestim.inputs.labels import target_numbers
 from dpestim.inputs.numbers import DECLARE, OR_IMPUTE
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.records import record
 from dpestim.rng import check_random_state
 from dpestim.statistics.calibrated_noise import equal_shares
 from dpestim.statistics.one_pass import range_of
@@ -47,7 +48,7 @@ TARGET = """\
 _TARGET_BITS = 12
 
 
-@dataclass(frozen=True)
+@record
 class BinnedSchema:
     """What was declared, as something that compares: bins of each column, and classes or the grid of a target."""
 

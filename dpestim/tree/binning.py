@@ -1,19 +1,19 @@
 """Rows to small codes, column by column, by what is public: bounds or edges of numbers, categories (`binning.md`)."""
 
-from dataclasses import dataclass
 from numbers import Integral
 
 import numpy as np
 
 from dpestim._core import trees
 from dpestim.inputs import CategoryEncoder, bound_array, number_rows, refuse_infinite
+from dpestim.records import record
 from dpestim.statistics.summary import BLOCK, blocks
 
 #: Codes are bytes; the last code of a column of categories is for what is none of them.
 MOST_BINS = 255
 
 
-@dataclass(frozen=True)
+@record
 class NumberBins:
     """Bins of a column of numbers: inner edges, ascending; a value on an edge is in the bin above it.
 
@@ -67,7 +67,7 @@ class NumberBins:
         return f"{edge} or is missing" if with_missing else edge
 
 
-@dataclass(frozen=True)
+@record
 class CategoryBins:
     """Codes of a column of declared categories; what is none of them has the last code."""
 

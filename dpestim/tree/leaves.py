@@ -1,11 +1,11 @@
 """Noisy numbers of leaves: their noise, the root beside them, and how far each is drawn to the root."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import norm
 
+from dpestim.records import record
 from dpestim.statistics.calibrated_noise import noise_for
 from dpestim.statistics.plan import Noisy, Plan
 
@@ -14,7 +14,7 @@ from dpestim.statistics.plan import Noisy, Plan
 _USUAL, _USUAL_NUMBERS = 1.0, 0.1
 
 
-@dataclass(frozen=True)
+@record
 class Leaves:
     """Noisy numbers of leaves, of shape (trees, leaves, numbers), and of all rows of all trees, or None.
 

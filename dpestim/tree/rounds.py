@@ -4,12 +4,13 @@ A tree asks once a level for the counts of (node, bin, class) of each column, an
 integers that add up, so that it does not matter which rows are together.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from dpestim._core import trees
 from dpestim.passes import Blueprint, Request
+from dpestim.records import record
 
 #: Numbers in the tables that a part sends at a time: 16 MiB.
 _MOST_CELLS = 1 << 21
@@ -110,7 +111,7 @@ def parts_of_level(asked, counts, nodes, most):
         yield now, inside, own[inside] - np.int32(first)
 
 
-@dataclass(frozen=True)
+@record
 class CountNodes(Request):
     """Asks rows in parts for [the counts of the nodes of a level, the table of each column for some of these]."""
 
@@ -133,7 +134,7 @@ class CountNodes(Request):
         return [a + b for a, b in zip(one, other)]
 
 
-@dataclass(frozen=True)
+@record
 class SumLeaves(Request):
     """Asks rows in parts for the exact sums of the leaves of a tree."""
 

@@ -6,8 +6,10 @@ After the check, each noise has a statement of its own (`Noise`), `for` is `whil
 import ast
 import inspect
 import textwrap
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
+
+from dpestim.records import record
 
 NOISES = ("laplace", "discrete_laplace")
 DIFFER = ("each", "one", "monotone")
@@ -21,7 +23,7 @@ class ProgramError(ValueError):
     """A program is not in the language; the message names the line and what is allowed."""
 
 
-@dataclass(frozen=True)
+@record
 class Queries:
     """What is declared of a list of query answers: `queries` makes it.
 
@@ -43,7 +45,7 @@ class Queries:
     integer: bool
 
 
-@dataclass(frozen=True)
+@record
 class Assign:
     """`name = expr`."""
 
@@ -52,7 +54,7 @@ class Assign:
     line: int
 
 
-@dataclass(frozen=True)
+@record
 class Noise:
     """A draw of noise, which is read as the name ``~number``."""
 
@@ -71,7 +73,7 @@ class Noise:
         return f"~{self.number}"
 
 
-@dataclass(frozen=True)
+@record
 class Append:
     """`out.append(expr)`."""
 
@@ -79,7 +81,7 @@ class Append:
     line: int
 
 
-@dataclass(frozen=True)
+@record
 class If:
     """`if cond: body else: orelse`."""
 
@@ -89,7 +91,7 @@ class If:
     line: int
 
 
-@dataclass(frozen=True)
+@record
 class While:
     """`while cond: body`."""
 
@@ -98,7 +100,7 @@ class While:
     line: int
 
 
-@dataclass(frozen=True)
+@record
 class Return:
     """`return a, b, out`; `exprs` has None for the list."""
 

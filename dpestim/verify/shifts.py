@@ -1,16 +1,16 @@
 """Shifts: how the noise of one site is moved between the runs, the candidates of a site, and what they are in words."""
 
 import ast
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
+from dpestim.records import record
 from dpestim.verify import terms as t
 from dpestim.verify.language import Append, Return
 from dpestim.verify.reading import expressions, names_in
 
 
-@dataclass(frozen=True)
+@record
 class Form:
     """`constant` less how far an expression of the second run is above that of the first."""
 
@@ -29,7 +29,7 @@ class Form:
         return f"{self.constant} - {text}" if self.constant else f"-{text}"
 
 
-@dataclass(frozen=True)
+@record
 class NextOutput:
     """Whether the output of the first run that comes next is of a kind, and has a value."""
 
@@ -44,7 +44,7 @@ class NextOutput:
         return f"the next output is {self.known if self.known is not None else {'real': 'a number'}[self.kind]}"
 
 
-@dataclass(frozen=True)
+@record
 class ReturnedIs:
     """Whether the number that the first run returns is that of an expression now."""
 
@@ -59,7 +59,7 @@ class ReturnedIs:
         return f"the program returns {ast.unparse(self.expr)}"
 
 
-@dataclass(frozen=True)
+@record
 class Shift:
     """What noise is shifted by: a form, or one of two where a guard tells."""
 

@@ -1,7 +1,6 @@
 """Discrete Gaussian noise: integers with probability proportional to e^(-z^2 / (2 sigma^2))."""
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -17,6 +16,7 @@ from dpestim.central.additive.normal import discrete_sigma, upper_tail
 from dpestim.central.exact_bernoulli import Real, exp_bounds, exponential_tables, power, threshold
 from dpestim.privacy import ZCDP
 from dpestim.privacy.rounding import float_up
+from dpestim.records import record
 
 #: Up to this standard deviation tails and the variance are summed term by term.
 _WIDE = 1 << 12
@@ -24,7 +24,7 @@ _WIDE = 1 << 12
 _LOOSE, _TINY = Fraction(1, 10**12), Fraction(1, 10**30)
 
 
-@dataclass(frozen=True)
+@record
 class DiscreteGaussianLaw(NoiseLaw):
     """P[Z = z] proportional to e^(-z^2 / (2 sigma^2)): (epsilon, delta) for moves of an L2 norm, `size` integers."""
 

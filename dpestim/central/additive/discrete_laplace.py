@@ -1,18 +1,18 @@
 """Discrete Laplace noise: integers whose probability falls by the same factor with each step away from 0."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
 
+from dpestim import accounting
 from dpestim._core import noise
-from dpestim.accounting import PrivacyLossDistribution
 from dpestim.central.additive.law import NoiseLaw, settle_digits
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.exact_bernoulli import binary_digit, exp_bounds, power, threshold
+from dpestim.records import record
 
 #: The kernel's digits reach numbers that are larger with a probability below e^-24; most digits that it has.
 _REACH, _MOST_DIGITS = 24, 60
@@ -38,7 +38,7 @@ def _thresholds_of(rate):
     return found
 
 
-@dataclass(frozen=True)
+@record
 class DiscreteLaplaceLaw(NoiseLaw):
     """P[Z = z] proportional to e^(-rate abs(z)), rate = epsilon / sensitivity: pure epsilon, for that L1 norm."""
 
@@ -116,10 +116,10 @@ def losses_of(epsilon, sensitivity):
         if not moved:
             return None  # (integers cannot move by less than 1)
         if moved == 1:
-            return PrivacyLossDistribution.pure(epsilon / sensitivity)
+            return accounting.PrivacyLossDistribution.pure(epsilon / sensitivity)
         if moved <= _COARSE:
-            return PrivacyLossDistribution.discrete_laplace(sensitivity / epsilon, sensitivity=moved)
-        return PrivacyLossDistribution.laplace(sensitivity / epsilon, sensitivity=moved + 1)
+            return accounting.PrivacyLossDistribution.discrete_laplace(sensitivity / epsilon, sensitivity=moved)
+        return accounting.PrivacyLossDistribution.laplace(sensitivity / epsilon, sensitivity=moved + 1)
     except ValueError:  # a loss above 500
         return None
 

@@ -1,22 +1,23 @@
 """The Gaussian mechanism for real answers: rounded to a public grid, with exact normal noise, rounded to it too."""
 
 import math
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import ClassVar
 
 import numpy as np
 
+from dpestim import accounting
 from dpestim._core import noise
-from dpestim.accounting import PrivacyLossDistribution
 from dpestim.central.additive.law import NoiseLaw
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.additive.normal import analytic_ratio, classic_ratio, upper_tail
 from dpestim.central.exact_bernoulli import Real, exp_bounds, exponential_tables, threshold
 from dpestim.privacy import ZCDP
 from dpestim.privacy.rounding import float_up
+from dpestim.records import record
 
 _RATIOS = {"analytic": analytic_ratio, "classic": classic_ratio}
 #: How far the kernel's e^-(x (2 k + x) / 2) may be off, in units of 2^-64 (gaussian.md).
@@ -24,7 +25,7 @@ _SLACK = 512
 _TINY = Fraction(1, 10**30)
 
 
-@dataclass(frozen=True)
+@record
 class RoundedGaussianLaw(NoiseLaw):
     """Z is the integer nearest to sigma times a normal number, sigma in steps: (epsilon, delta) for an L2 norm."""
 
@@ -59,7 +60,8 @@ class RoundedGaussianLaw(NoiseLaw):
     def curve(self):
         """The losses of normal noise, which are those of any number of answers; rho where one may be very large."""
         try:
-            return PrivacyLossDistribution.gaussian(Fraction(_RATIOS[self.calibration](self.epsilon, self.delta)))
+            ratio = Fraction(_RATIOS[self.calibration](self.epsilon, self.delta))
+            return accounting.PrivacyLossDistribution.gaussian(ratio)
         except ValueError:  # hardly any noise
             return ZCDP(self.rho)
 
@@ -127,13 +129,18 @@ def _at_most(k):
     """Return the probability that the integer part of the envelope is at most k: e^(-i^2 / 2) summed to k, over all."""
 
     def bounds(n_digits):
-        last = max(k, math.isqrt(5 * n_digits)) + 2
-        parts = [exp_bounds(Fraction(i * i, 2), n_digits + 10) for i in range(last + 1)]
-        rest = 2 * exp_bounds(Fraction((last + 1) ** 2, 2), n_digits)[1]  # the terms beyond at least halve
-        low, high = (sum(part[side] for part in parts[: k + 1]) for side in (0, 1))
-        return low / (sum(part[1] for part in parts) + rest), high / sum(part[0] for part in parts)
+        low, high = _envelope(max(k, math.isqrt(5 * n_digits)) + 2, n_digits)
+        return low[k] / high[-1], high[k] / low[-1]
 
     return bounds
+
+
+@lru_cache(maxsize=2)
+def _envelope(last, n_digits):
+    """Return lower and upper bounds of e^(-i^2 / 2) summed to 0, 1, ..., `last`, and over all i."""
+    parts = [exp_bounds(Fraction(i * i, 2), n_digits + 10) for i in range(last + 1)]
+    rest = 2 * exp_bounds(Fraction((last + 1) ** 2, 2), n_digits)[1]  # the terms beyond at least halve
+    return [list(accumulate((*ends, more))) for ends, more in zip(zip(*parts), (0, rest))]
 
 
 @lru_cache(maxsize=1)

@@ -14,7 +14,7 @@ in steps), so there is nothing to translate, and a plain dataclass says it all.
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
@@ -25,6 +25,7 @@ from dpestim.central.exact_bernoulli import Real
 from dpestim.exact_reals import BitStream
 from dpestim.privacy.curve import Curve
 from dpestim.privacy.rounding import float_up
+from dpestim.records import record
 from dpestim.rng import Stage
 
 #: Columns of stage NOISE that a draw uses: the words of attempts, and the further digits of those that tie.
@@ -38,7 +39,7 @@ _CLOSE = Fraction(1, 10**29)
 _WORDS = 1 << 15
 
 
-@dataclass(frozen=True)
+@record
 class NoiseLaw:
     """The law of integers Z that are added to answers in units of a step; made once, and never changed.
 

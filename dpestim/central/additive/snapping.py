@@ -1,7 +1,6 @@
 """The snapping mechanism: floating-point Laplace noise, made safe by a coarse grid (for comparison and for history)."""
 
 import math
-from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
@@ -12,13 +11,14 @@ import numpy as np
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.exact_reals import BitStream
 from dpestim.privacy.rounding import float_up
+from dpestim.records import record
 
 #: What floating-point arithmetic costs, in units of the bound over the scale.
 _ROUNDING = Fraction(1, 1 << 49)
 _MORE = 1 + 2.0**-45  # more than the floats of a tail are off
 
 
-@dataclass(frozen=True)
+@record
 class SnappingLaw:
     """How an answer in [-bound, bound] is released, in units of 2^exponent, in which the sensitivity is at most 1."""
 

@@ -1,7 +1,6 @@
 """The staircase mechanism for a real answer: noise whose probability falls in steps as wide as the sensitivity."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
@@ -13,11 +12,12 @@ from dpestim.central.additive.discrete_laplace import digit_laws, lanes_of, sign
 from dpestim.central.additive.law import NoiseLaw, settle_digits
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.exact_bernoulli import Real, exp_bounds, threshold
+from dpestim.records import record
 
 _MOST_BITS = 62  # of a number
 
 
-@dataclass(frozen=True)
+@record
 class StaircaseLaw(NoiseLaw):
     """P[Z = z] falls by e^epsilon once in every `width` integers: pure epsilon for any move of at most `width`."""
 

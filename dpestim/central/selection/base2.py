@@ -1,7 +1,6 @@
 """The base-2 exponential mechanism: weights are powers of a fraction, so that all of it is integers."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -12,6 +11,7 @@ from dpestim.central.exact_bernoulli import exp_bounds
 from dpestim.central.selection.choice import ChoiceLaw, SelectionMechanism
 from dpestim.exact_reals import BitStream
 from dpestim.privacy.exact import canonical_amount
+from dpestim.records import record
 
 #: Binary digits of the base, besides those that a small one needs.
 _DIGITS = 40
@@ -21,7 +21,7 @@ _CELLS, _EXACT = 100_000_000, 24
 _FINER = 10
 
 
-@dataclass(frozen=True)
+@record
 class Base2ExponentialLaw(ChoiceLaw):
     """P[i] proportional to (x / 2^y)^(cost of i), integers x < 2^y: nothing is irrational.
 

@@ -1,7 +1,7 @@
 """What all mechanisms that choose share: scores and candidates, paying, the law of the choice, how good it is."""
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Integral, Real
@@ -12,13 +12,14 @@ import numpy as np
 from dpestim.central.base import CentralMechanism
 from dpestim.central.exact_bernoulli import exp_bounds
 from dpestim.central.selection.scores import name_of, read_scores, to_codes
+from dpestim.records import record
 from dpestim.rng import WordSource, check_random_state
 
 #: Parameters that make no other law.
 _NO_LAW = ("ledger", "random_state")
 
 
-@dataclass(frozen=True)
+@record
 class ChoiceLaw:
     """The law of a choice by scores in steps of a public grid; frozen, and its fields are its identity.
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,10 +10,11 @@ from dpestim.central.selection.choice import ChoiceLaw, SelectionMechanism, shar
 from dpestim.central.selection.intervals import grid_of, read_starts
 from dpestim.central.selection.weights import draw, upper_weights
 from dpestim.exact_reals import BitStream
+from dpestim.records import record
 from dpestim.rng import WordSource
 
 
-@dataclass(frozen=True)
+@record
 class ExponentialLaw(ChoiceLaw):
     """P[i] proportional to e^(rate code_i)."""
 

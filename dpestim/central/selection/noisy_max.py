@@ -1,6 +1,5 @@
 """Report noisy maximum: noise on every score, and the place of the largest is released, not its value."""
 
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -13,6 +12,7 @@ from dpestim.central.selection.choice import ChoiceLaw, SelectionMechanism
 from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
 from dpestim.exact_reals import BitStream
+from dpestim.records import record
 
 #: Columns of stage NOISE, besides those of the noise: which of the largest is taken, and what was cut off.
 _CHOICE, _REST = 2, 3
@@ -22,7 +22,7 @@ _BITS, _GOOD, _MOST = 288, 232, 20_000
 _PLACES, _CELLS = 20_000_000, 1 << 16
 
 
-@dataclass(frozen=True)
+@record
 class LaplaceMaximumLaw(ChoiceLaw):
     """The place of the largest code with discrete Laplace noise of the rate, a random one where several are."""
 

@@ -1,6 +1,5 @@
 """Permute-and-flip: a coin for each candidate, the best one's always shows; one of those that show is chosen."""
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -8,13 +7,14 @@ import numpy as np
 from dpestim.central.selection.choice import ChoiceLaw, SelectionMechanism
 from dpestim.central.selection.weights import BITS, ERROR, accepts, upper_weights
 from dpestim.exact_reals import BitStream
+from dpestim.records import record
 from dpestim.rng import Stage
 
 #: Columns of stage NOISE: further digits and the choice among coins, and the first digits of the coins.
 _STREAM, _COINS = 0, 1
 
 
-@dataclass(frozen=True)
+@record
 class PermuteAndFlipLaw(ChoiceLaw):
     """Each candidate's coin shows with probability e^(-rate gap); all that show are equally likely to be chosen."""
 

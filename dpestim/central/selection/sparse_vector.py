@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import repeat
@@ -18,13 +17,14 @@ from dpestim.central.base import CentralMechanism
 from dpestim.central.selection.comparisons import Comparisons
 from dpestim.inputs.frames import is_frame, is_series
 from dpestim.privacy.exact import canonical_amount
+from dpestim.records import record
 from dpestim.rng import WordSource, check_random_state
 
 _MOST_POSITIVES = 1 << 32
 _STARTING = Lock()  # a lock in the object could not be pickled, before its first answer
 
 
-@dataclass(frozen=True)
+@record
 class SparseVectorLaw:
     """The exact laws of the noise of a `SparseVector`, integers in steps of a public grid.
 

@@ -1,7 +1,6 @@
 """The k best candidates: all together (joint exponential mechanism), or one after another (peeling)."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import permutations
 from numbers import Integral
@@ -13,6 +12,7 @@ from dpestim.central.exact_bernoulli import Real, exp_bounds
 from dpestim.central.selection.choice import ChoiceLaw, SelectionMechanism, shared_out
 from dpestim.central.selection.weights import draw, propose, upper_weights
 from dpestim.exact_reals import BitStream
+from dpestim.records import record
 
 #: Pairs of a position and a candidate that `joint` sorts, at most; sequences whose exact law is stated.
 _PAIRS, _SEQUENCES = 20_000_000, 10_000
@@ -20,7 +20,7 @@ _PAIRS, _SEQUENCES = 20_000_000, 10_000
 _BITS, _MARGIN, _FAR = 40, 2.0**-8, 1e5
 
 
-@dataclass(frozen=True)
+@record
 class TopKLaw(ChoiceLaw):
     """The law of a sequence of k different places, the best one first."""
 
@@ -41,7 +41,7 @@ class TopKLaw(ChoiceLaw):
         return permutations(range(len(codes)), self.k)
 
 
-@dataclass(frozen=True)
+@record
 class PeelingLaw(TopKLaw):
     """The exponential mechanism with epsilon / k, k times, without what was chosen before."""
 
@@ -79,7 +79,7 @@ class PeelingLaw(TopKLaw):
         return super().gap(n, lost / self.k)
 
 
-@dataclass(frozen=True)
+@record
 class JointLaw(TopKLaw):
     """P[s] proportional to e^(-rate t), t being the largest of what position i of s is below the i-th best."""
 

@@ -1,17 +1,17 @@
 """Numbers of a column on a public grid: integers within public bounds, so that sums and gaps are exact."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpestim.inputs import pair_of
+from dpestim.records import record
 
 #: Steps between the bounds, about, as a power of two; integers of the grid are below 2^53, so that floats hold them.
 _STEPS, _LARGEST = 40, 52
 
 
-@dataclass(frozen=True)
+@record
 class ClippedGrid:
     """Integers from low to high, in steps of 2^exponent."""
 

@@ -16,7 +16,7 @@ integers decide:
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import ClassVar
@@ -25,11 +25,12 @@ import numpy as np
 
 from dpestim.central.exact_bernoulli import Real, power
 from dpestim.privacy.exact import exp_lower, exp_upper
+from dpestim.records import record
 
 _UNIT = 1 << 64
 
 
-@dataclass(frozen=True)
+@record
 class HeavyNoise:
     """The law of Z, and what of epsilon pays for a shift and what for a stretch.
 

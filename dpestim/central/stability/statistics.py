@@ -12,7 +12,6 @@ is secret, and answers `smooth(weights)` and `distance(bound)`. All lengths are 
 
 import heapq
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
@@ -21,6 +20,7 @@ import numpy as np
 
 from dpestim.inputs.safe_errors import attempt
 from dpestim.privacy.exact import canonical_amount
+from dpestim.records import record
 
 #: Weights of smooth sensitivities are integers from this one down.
 WHOLE = 1 << 60
@@ -43,7 +43,7 @@ def smooth_weights(ratio, n):
     return weights
 
 
-@dataclass(frozen=True)
+@record
 class Stretch:
     """The mean of the order statistics number `first` to `last` (from 1) of a column."""
 
@@ -107,7 +107,7 @@ class Gaps:
         return int((self._right[k + 1 - high : k + 2 - low][::-1] - self._left[low : high + 1]).max())
 
 
-@dataclass(frozen=True)
+@record
 class Declared:
     """A user's statistic: function(column, low, high), a sorted array of floats, returns (value, [A(0), A(1), ...])."""
 

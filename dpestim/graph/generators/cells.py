@@ -6,7 +6,6 @@ draws are only the cells that pass: gaps between these are geometric numbers. Pr
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from dpestim.central.additive.discrete_laplace import law_of_rate
 from dpestim.central.additive.law import NoiseStream
 from dpestim.central.exact_bernoulli import exp_bounds
+from dpestim.records import record
 from dpestim.rng import Stage
 
 #: Words of edges that are drawn at a time, and gaps at least.
@@ -37,7 +37,7 @@ def ends_of(cells):
     return cells - j * (j - 1) // 2, j
 
 
-@dataclass(frozen=True)
+@record
 class Filter:
     """A coin for each cell: one without an edge passes with 1 - e^-rate, an edge with `threshold` / 2^64.
 

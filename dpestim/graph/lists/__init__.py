@@ -22,14 +22,30 @@ How data flows::
 * `community.py`   `CommunityEstimator`; `spectral.py`: eigenvectors of a noisy graph
 """
 
-from dpestim.graph.lists.clustering import ClusteringCoefficientEstimator
-from dpestim.graph.lists.community import CommunityEstimator
-from dpestim.graph.lists.degree import DegreeEstimator
-from dpestim.graph.lists.edge_count import EdgeCountEstimator
-from dpestim.graph.lists.k_star import KStarEstimator
-from dpestim.graph.lists.modularity import ModularityEstimator
-from dpestim.graph.lists.rnl import RNLTransformer
-from dpestim.graph.lists.triangle import TriangleEstimator
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.graph.lists.clustering import ClusteringCoefficientEstimator
+    from dpestim.graph.lists.community import CommunityEstimator
+    from dpestim.graph.lists.degree import DegreeEstimator
+    from dpestim.graph.lists.edge_count import EdgeCountEstimator
+    from dpestim.graph.lists.k_star import KStarEstimator
+    from dpestim.graph.lists.modularity import ModularityEstimator
+    from dpestim.graph.lists.rnl import RNLTransformer
+    from dpestim.graph.lists.triangle import TriangleEstimator
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "clustering": "ClusteringCoefficientEstimator",
+    "community": "CommunityEstimator",
+    "degree": "DegreeEstimator",
+    "edge_count": "EdgeCountEstimator",
+    "k_star": "KStarEstimator",
+    "modularity": "ModularityEstimator",
+    "rnl": "RNLTransformer",
+    "triangle": "TriangleEstimator",
+})
 
 __all__ = ["ClusteringCoefficientEstimator", "CommunityEstimator", "DegreeEstimator", "EdgeCountEstimator",
            "KStarEstimator", "ModularityEstimator", "RNLTransformer", "TriangleEstimator"]

@@ -4,7 +4,7 @@ A sub-class says what a user reports (`_randomised`), how reports are read (`_re
 those of all users (`_estimates`). A report depends on the user's list and on fresh noise, and on nothing else.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
@@ -20,12 +20,13 @@ from dpestim.graph.lists.texts import TEXTS
 from dpestim.graph.tags import TagsOfGraphs
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_epsilon, log_upper
+from dpestim.records import record
 from dpestim.rng import WordSource, check_random_state
 
 _LISTS, _REPORTS = ("half", "whole"), ("packed", "sparse")
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Seen:
     """What was aggregated: what `_read_reports` returned, whether noise was seeded, the law, and what was promised."""
 

@@ -4,7 +4,6 @@ Proof: ``clipped.md``.
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
@@ -16,6 +15,7 @@ from dpestim.central.stability.rows import checked_share
 from dpestim.exact_reals import BitStream
 from dpestim.graph.lists.reading import Lists, checked_nodes, checked_users
 from dpestim.privacy.exact import canonical_epsilon
+from dpestim.records import record
 from dpestim.rng import Stage
 
 #: Columns of stage NOISE, for each purpose of a user's words; the number of the user is the block.
@@ -77,7 +77,7 @@ def noisy_bounds(epsilon):
     return NoisyBounds(epsilon)
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Numbers:
     """What users reported: row r of `values` (int64) is that of ``users[r]``."""
 

@@ -1,6 +1,5 @@
 """Reports of numbers of neighbours, with noise, or of bits: what `EdgeCountEstimator` and `DegreeEstimator` share."""
 
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -8,11 +7,12 @@ from dpestim.graph.lists.base import BitReports, ListEstimator
 from dpestim.graph.lists.reading import checked_nodes, checked_users
 from dpestim.graph.lists.two_sided import TwoSidedLaw
 from dpestim.privacy.exact import canonical_epsilon, log_upper
+from dpestim.records import record
 
 METHODS = ("laplace", "rnl")
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Degrees:
     """Reported numbers of neighbours: that of ``users[r]`` is ``values[r]``."""
 

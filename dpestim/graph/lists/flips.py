@@ -5,7 +5,6 @@ may be randomised apart, in any order and by any number of threads.
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import chain, count, pairwise
@@ -15,6 +14,7 @@ import numpy as np
 from dpestim import parallel
 from dpestim._core import lists
 from dpestim.privacy.category_weights import grr_weights
+from dpestim.records import record
 from dpestim.rng import Stage
 
 #: The longest gap that one word says, a power of two.
@@ -27,7 +27,7 @@ _RUN_WORDS = 1 << 16
 _MORE = 64
 
 
-@dataclass(frozen=True)
+@record
 class BitLaw:
     """Randomised response of one bit: it stays with probability p, and is flipped with probability q = 1 - p."""
 

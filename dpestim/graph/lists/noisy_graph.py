@@ -5,7 +5,6 @@ in Fractions. All are closed forms of a few counts of the noisy graph. Proof: ``
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -14,6 +13,7 @@ from scipy import sparse
 
 from dpestim import parallel
 from dpestim._core import list_patterns
+from dpestim.records import record
 
 #: Rows that the kernel compares at a time, and those of one task.
 _TILE, _TASK = 128, 1024
@@ -117,7 +117,7 @@ class NoisyGraph:
         return out.T
 
 
-@dataclass(frozen=True)
+@record
 class PairSums:
     """Sums over pairs j < k of u (common neighbours), s (edges at j or k, but not both), and of products."""
 
@@ -131,7 +131,7 @@ class PairSums:
     sj: int = 0
 
 
-@dataclass(frozen=True)
+@record
 class Unbiased:
     """Estimates of counts of a graph from those of a noisy one; q is the probability of a flip, a Fraction below 1/2.
 

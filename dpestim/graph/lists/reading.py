@@ -3,7 +3,6 @@
 In strict mode the list of a user is what the user's own row says, whatever the others say: nodes whose entry is not 0.
 """
 
-from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
@@ -12,9 +11,10 @@ from dpestim._core import lists
 from dpestim.graph.reading import read_graph
 from dpestim.inputs.frames import refuse_masked, refuse_parts
 from dpestim.inputs.matrices import entries_of
+from dpestim.records import record
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Lists:
     """Lists of nodes: that of ``users[r]`` is ``nodes[starts[r]:starts[r + 1]]``, ascending."""
 

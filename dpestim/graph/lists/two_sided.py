@@ -1,7 +1,6 @@
 """Two-sided geometric noise for a number of each user, with words of the user; proof: ``two_sided.md``."""
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
@@ -10,6 +9,7 @@ import numpy as np
 
 from dpestim.graph.lists.flips import gap_table, pieces_of, words_of
 from dpestim.privacy.exact import WORD, exp_lower, within
+from dpestim.records import record
 from dpestim.rng import Stage
 
 #: Users of a run.
@@ -20,7 +20,7 @@ _LEAST_EPSILON = Fraction(1, 10**6)
 _FINE = 1 << 15
 
 
-@dataclass(frozen=True)
+@record
 class TwoSidedLaw:
     """P[Z = z] = (1 - r) / (1 + r) r^abs(z), with a rational number r of at least e^-epsilon, and hardly more."""
 

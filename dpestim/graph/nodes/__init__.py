@@ -14,8 +14,18 @@ The relation is `Neighbours.NODE`: graphs of which one has one node more, with a
 nodes is private. Rewiring a node of a public number of nodes is a removal and an addition, and costs twice.
 """
 
-from dpestim.graph.nodes.degree_distribution import NodeDegreeDistribution
-from dpestim.graph.nodes.subgraph_count import NodeSubgraphCount
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.graph.nodes.degree_distribution import NodeDegreeDistribution
+    from dpestim.graph.nodes.subgraph_count import NodeSubgraphCount
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "degree_distribution": "NodeDegreeDistribution",
+    "subgraph_count": "NodeSubgraphCount",
+})
 
 __all__ = ["NodeDegreeDistribution", "NodeSubgraphCount"]
 

@@ -5,7 +5,6 @@ estimators; what a client stores is in `dpestim.local.client_state`. What many r
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -14,9 +13,10 @@ import numpy as np
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.longitudinal_client import ABOUT_ONE_REPORT, LongitudinalClient
 from dpestim.privacy.exact import WORD, canonical_epsilon, exp_lower, log_above, uses_enough
+from dpestim.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Weights:
     """Integer weights of randomised response, of one step or of two: keep + (d - 1) other == 2**(64 n_words)."""
 

@@ -1,6 +1,6 @@
 """Rounds of questions about baskets: the verbs of both sides, groups of users, rows in parts, and the items."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from numbers import Integral
 
@@ -16,6 +16,7 @@ from dpestim.local.server import Server
 from dpestim.passes import Blueprint, CountRows, size, words_of
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.progress import Progress
+from dpestim.records import record
 from dpestim.rng import WordSource
 
 #: Shares of the users in each round, by method, in percent: candidates, their number in a basket, the items; itemsets.
@@ -24,7 +25,7 @@ SHARES = {"svim": (40, 10, 50), "svsm": (20, 5, 25, 5, 45)}
 _TOLD = ("_columns", "_rounds", "_plan")
 
 
-@dataclass(frozen=True)
+@record
 class Shares(Grouping):
     """Groups of users of declared shares, in percent."""
 

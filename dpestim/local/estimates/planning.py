@@ -6,7 +6,7 @@ planned with no line here.
 
 import inspect
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from dpestim.local.costs import Cost, Spread, cost_of
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.privacy.exact import LARGEST_EPSILON, canonical_epsilon
+from dpestim.records import record
 from dpestim.tables import Table, short
 
 #: The smallest epsilon that is looked for, and how many significant digits one is found with.
@@ -48,7 +49,7 @@ class PlanRow(NamedTuple):
     parameters: str = ""
 
 
-@dataclass(frozen=True)
+@record
 class SurveyPlan(Table):
     """What `plan` and `plan_mean` answer; ``str(plan)`` is a table.
 

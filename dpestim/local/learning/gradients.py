@@ -1,19 +1,19 @@
 """What a user answers: the gradient of the loss of the user's row at the model of a round; and what randomises it."""
 
-from dataclasses import dataclass
 
 import numpy as np
 
 from dpestim.local.numbers.duchi import DuchiTransformer
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.numbers.privunit import PrivUnitTransformer
+from dpestim.records import record
 
 MECHANISMS = ("privunit", "duchi", "pm")
 #: Steps of the grid of "pm": rounding to it, without bias, adds next to nothing to the noise.
 _GRID = 256
 
 
-@dataclass(frozen=True, eq=False)
+@record(eq=False)
 class Round:
     """What the server of a model tells the users of one group: all of it is public.
 

@@ -1,6 +1,6 @@
 """Which users of a fit answer in which round, and what asks for the reports of one group where rows are in parts."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.grouping import CountGroup, Grouping
 from dpestim.local.learning.gradients import client_of
 from dpestim.passes import NO_TARGETS, Blueprint, CountRows, size, words_of
+from dpestim.records import record
 
 #: The part of a fit's users whose rows make a centre, as one of so many.
 CENTRE = 20
@@ -18,7 +19,7 @@ CENTRE = 20
 _TOLD = ("_round", "_average", "_domain", "_told", "_frozen", "_scale", "n_features_in_", "feature_names_in_")
 
 
-@dataclass(frozen=True)
+@record
 class Groups(Grouping):
     """Groups of users: that of a row follows from a key and the number of the row, and from no value.
 

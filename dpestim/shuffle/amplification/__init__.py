@@ -15,10 +15,22 @@ Neighbours are data sets of n users of whom one has another input; n is public, 
 refinement of the clones is left out: it has been corrected since, and `blanket` needs none of it.
 """
 
-from dpestim.shuffle.amplification.bounds import best, best_delta, blanket, blanket_delta, clones, clones_delta
-from dpestim.shuffle.amplification.calibrate import keeps, largest_local
-from dpestim.shuffle.amplification.closed import clones_closed, erlingsson
-from dpestim.shuffle.amplification.exact import exact_delta
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.shuffle.amplification.bounds import best, best_delta, blanket, blanket_delta, clones, clones_delta
+    from dpestim.shuffle.amplification.calibrate import keeps, largest_local
+    from dpestim.shuffle.amplification.closed import clones_closed, erlingsson
+    from dpestim.shuffle.amplification.exact import exact_delta
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "bounds": "best best_delta blanket blanket_delta clones clones_delta",
+    "calibrate": "keeps largest_local",
+    "closed": "clones_closed erlingsson",
+    "exact": "exact_delta",
+})
 
 __all__ = ["best", "best_delta", "blanket", "blanket_delta", "clones", "clones_closed", "clones_delta", "erlingsson",
            "exact_delta", "keeps", "largest_local"]

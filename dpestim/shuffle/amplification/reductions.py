@@ -6,7 +6,6 @@ The proof that any reduction bounds the shuffled guarantee, and which is the bes
 """
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import permutations
@@ -22,13 +21,14 @@ from dpestim.local.numbers.pm import PM
 from dpestim.local.numbers.sw import SW
 from dpestim.local.reports import CodeReports
 from dpestim.privacy.exact import canonical_epsilon, log_above
+from dpestim.records import record
 from dpestim.shuffle.amplification.sums import MARGIN, mean_positive
 
 #: Entries of a matrix whose pairs of rows are all tried, and pairs that differ, the most.
 _ENTRIES, _PAIRS = 1 << 12, 16
 
 
-@dataclass(frozen=True)
+@record
 class Reduction:
     """Atoms with masses p and q for the two inputs of the victim, and w common to all inputs of the others.
 

@@ -16,10 +16,12 @@ from dpestim.privacy.rounding import float_down
 from dpestim.rng import Stage
 from dpestim.shuffle.base import ShuffledColumns, ShuffleProtocol
 from dpestim.shuffle.coins import delta_among
-from dpestim.shuffle.law import ShuffleLaw, smallest
+from dpestim.shuffle.law import ShuffleLaw, first_below
 
 #: Fake messages a user at most.
 _MOST = 1 << 12
+#: Less is not told from 0.
+_LEAST = 1e-300
 #: Bits of the probability of a fake that are looked for.
 _PRECISION = 14
 #: A law with more combinations of fakes is not enumerated.
@@ -60,8 +62,13 @@ class Fakes(ShuffleLaw):
         while high > 1 << 20 and self._delta(epsilon, self.n_honest, places, high // 2) <= delta:
             high //= 2
         step = max(1, high >> _PRECISION)
-        steps = smallest(lambda k: self._delta(epsilon, self.n_honest, places, min(high, k * step)) <= delta,
-                         max(1, high // (2 * step)), high // step + 1)
+
+        def short(k):  # (delta falls about exponentially, so its logarithm is nearly a line)
+            found = self._delta(epsilon, self.n_honest, places, min(high, k * step))
+            gap = math.log(max(found, _LEAST) / delta)
+            return max(gap, _LEAST) if found > delta else min(gap, 0.0)
+
+        steps = first_below(short, max(1, high // (2 * step)), high // step + 1)
         return places, min(high, steps * step)
 
     def delta_at(self, epsilon, n_honest):

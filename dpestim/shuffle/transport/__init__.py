@@ -14,10 +14,23 @@ sent which. The party that runs the shuffler is trusted to do so; these classes 
 The proof beside each says what it hides from whom, and what it does not. The number of messages is public.
 """
 
-from dpestim.shuffle.transport.bucket import BucketShuffler
-from dpestim.shuffle.transport.iblt import IBLTShuffler
-from dpestim.shuffle.transport.messages import Shuffler
-from dpestim.shuffle.transport.secure_sum import SecureSum
-from dpestim.shuffle.transport.uniform import UniformShuffler
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.shuffle.transport.bucket import BucketShuffler
+    from dpestim.shuffle.transport.iblt import IBLTShuffler
+    from dpestim.shuffle.transport.messages import Shuffler
+    from dpestim.shuffle.transport.secure_sum import SecureSum
+    from dpestim.shuffle.transport.uniform import UniformShuffler
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "bucket": "BucketShuffler",
+    "iblt": "IBLTShuffler",
+    "messages": "Shuffler",
+    "secure_sum": "SecureSum",
+    "uniform": "UniformShuffler",
+})
 
 __all__ = ["BucketShuffler", "IBLTShuffler", "SecureSum", "Shuffler", "UniformShuffler"]

@@ -21,7 +21,7 @@ from dpestim.accounting.composition import equal_delta
 from dpestim.accounting.loss_pairs import Laplace, Sampled
 from dpestim.privacy import ZCDP, Neighbours, PrivacyGuarantee
 
-calibrate_module = sys.modules["dpestim.accounting.calibrate"]  # (the package has the function of that name)
+calibrate_module = sys.modules["dpestim.accounting.calibration"]
 
 TWENTY = 20_000_000  # bytes; where rows had no bound, one release took 6,500,000,000
 

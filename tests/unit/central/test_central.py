@@ -89,6 +89,12 @@ def test_the_tables_and_the_polynomial_are_as_near_as_the_proof_says():
     assert 100 < max(map(abs, off)) < 256
 
 
+def test_products_of_bounds_give_the_first_bits_of_each_power():
+    places = [(i, unit) for n, unit in ((64, 1), (512, 1 << 9), (512, 1 << 18)) for i in range(n)]
+    for (i, unit), found in list(zip(places, exponential_tables().tolist()))[::7]:
+        assert found == (threshold(power(Fraction(i, unit)), 64) if i else 2**64 - 1)
+
+
 def test_a_real_is_compared_with_as_many_digits_as_it_takes():
     p = power(Fraction(1, 3))
     digits = threshold(p, 256)

@@ -3,24 +3,37 @@
 import ast
 import importlib
 import pickle
+import pkgutil
 from pathlib import Path
 
 import pytest
 
 import dpestim
+from dpestim.base import SUBPACKAGES
 
-LAZY = [path for path in sorted(Path(dpestim.__file__).parent.glob("*/__init__.py"))
-        if "lazy.attach(" in path.read_text(encoding="utf-8")]
+PACKAGE = Path(dpestim.__file__).parent
+LAZY = [path for path in sorted(PACKAGE.rglob("__init__.py")) if "lazy.attach(" in path.read_text(encoding="utf-8")]
+
+
+def name_of(path):
+    return ".".join(path.parent.relative_to(PACKAGE.parent).parts)
 
 
 def test_there_are_such_packages():
-    assert {path.parent.name for path in LAZY} >= {"central", "local", "statistics"}
+    assert set(map(name_of, LAZY)) >= {f"dpestim.{name}" for name in SUBPACKAGES}
 
 
-@pytest.mark.parametrize("path", LAZY, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", LAZY, ids=name_of)
+def test_no_name_is_also_that_of_a_module_beside_it(path):
+    """Whoever imports the module makes it an attribute of the package, and nobody asks for the name any more."""
+    modules = {module.name for module in pkgutil.iter_modules([str(path.parent)])}
+    assert not modules & set(importlib.import_module(name_of(path)).__all__)
+
+
+@pytest.mark.parametrize("path", LAZY, ids=name_of)
 def test_editors_read_the_imports_that_run(path):
     """Editors complete and explain what they can read: without these imports they know no name of the package."""
-    package = importlib.import_module(f"dpestim.{path.parent.name}")
+    package = importlib.import_module(name_of(path))
     checked = [node for node in ast.parse(path.read_text(encoding="utf-8")).body
                if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     read = {name.name: node.module for block in checked for node in block.body for name in node.names}
@@ -30,9 +43,9 @@ def test_editors_read_the_imports_that_run(path):
         assert name in dir(package)
 
 
-@pytest.mark.parametrize("path", LAZY, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", LAZY, ids=name_of)
 def test_names_that_are_not_there_are_refused_as_in_any_package(path):
-    package = importlib.import_module(f"dpestim.{path.parent.name}")
+    package = importlib.import_module(name_of(path))
     with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'NoSuchName'"):
         package.NoSuchName  # noqa: B018 (asked for)
     for name in package.__all__:

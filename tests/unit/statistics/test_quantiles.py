@@ -12,7 +12,7 @@ from scipy import stats
 from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.rng import WordSource
 from dpestim.statistics import Quantile
-from dpestim.statistics.plan import RANK, Choice
+from dpestim.statistics.choice import RANK, Choice
 from dpestim.statistics.ranks import Cells, Ranked, coarse, fine, ranked
 from dpestim.statistics.summary import grids_of
 

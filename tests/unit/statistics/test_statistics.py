@@ -154,7 +154,7 @@ def test_intervals_hold_for_many_columns_and_few_rows_at_any_epsilon(kind, neigh
 
 @pytest.mark.parametrize("neighbours", BOTH)
 def test_scores_of_quantiles_move_as_much_as_is_declared_and_no_more(neighbours):
-    from dpestim.statistics.plan import Choice
+    from dpestim.statistics.choice import Choice
     from dpestim.statistics.ranks import Cells, Ranked
 
     rng, unit = np.random.default_rng(0), 1 << 30
