@@ -89,7 +89,8 @@ class HR(CodeReports, CategoricalRandomizer):
         """Return (mean, largest) over the values: those of a block have the same, and blocks two sizes."""
         d, (size, n_larger) = self.n_categories, divmod(self.n_categories, self.n_blocks)
         kinds = [(size, self.n_blocks - n_larger), (size + 1, n_larger)]
-        each = [(held * blocks / d, float(self._variance(n, 1 / d, held / d))) for held, blocks in kinds if held * blocks]
+        each = [(held * blocks / d, float(self._variance(n, 1 / d, held / d)))
+                for held, blocks in kinds if held * blocks]
         return sum(part * found for part, found in each), max(found for _, found in each)
 
     def _variance(self, n, f, share):

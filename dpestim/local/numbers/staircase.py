@@ -54,6 +54,8 @@ class Staircase(NumericRandomizer):
         n, b = self.grid, self.beyond / (1 + self.beyond)
         middle = (1 - b) / (2 * self.flat + 2 * b * (n - self.flat) - (1 - b))
         inner, outer = ([round(WORD * top * b**k) for k in range(3)] for top in (middle, middle / (1 - b)))
+        if max(*inner, *outer) >= WORD:
+            raise self._coarse()
         level = [k // n + (k % n >= self.flat) for k in range(2 * n)]
         inner, outer = (np.array([weights[k] for k in level], np.uint64) for weights in (inner, outer))
         away = np.arange(1 - n, 2 * n) - np.arange(n + 1)[:, None]  # (code less input)
