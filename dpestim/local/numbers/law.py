@@ -118,6 +118,15 @@ class NumericRandomizer(CodeReports, Randomizer):
         bits = max(1, (self.n_counts - 1).bit_length())
         return np.array([cells_of(row, bits) for row in self._rows], np.uint64), bits
 
+    @cached_property
+    def _quick(self):
+        """The same of the upper halves of words, which decide nearly always: tables of half the size."""
+        cells, bits = self._cells
+        if bits > table.QUICK:
+            return np.empty((0, 0), np.uint32)
+        other = cells & np.uint64((1 << bits) - 1)
+        return (cells >> np.uint64(32 + bits) << np.uint64(bits) | other).astype(np.uint32)
+
     def constants(self):
         """Return the integers among the attributes, and the table: its rows are of 2^64 words."""
         more = {} if type(self).table is NumericRandomizer.table else {"table": self._rows}
@@ -144,7 +153,8 @@ class NumericRandomizer(CodeReports, Randomizer):
     def privatize(self, codes, words, out):
         """Write one code for each fixed point."""
         lanes, drawn = words.halves(Stage.ROUNDING), words.dense(Stage.RESPONSE, 1)
-        table.answer(codes, lanes, drawn, *self._cells, out.reshape(-1))
+        cells, bits = self._cells
+        table.answer(codes, lanes, drawn, cells, self._quick, bits, out.reshape(-1))
 
     # ---------------------------------------------------------------- the law, row by row
 

@@ -206,18 +206,21 @@ def test_kernel_answers_the_words_next_to_every_threshold(law):
         for lane, fixed in ((0, g << 32), (7, (g << 32) - (WORD >> 32) + 8 if g else 7)):  # at g, and rounded up to g
             out = np.empty(len(words), law.report_dtype)
             fixed, lanes = np.full(len(words), fixed), np.full(len(words), lane, np.uint32)
-            table.answer(fixed, lanes, np.array(words, np.uint64), cells, bits, out)
-            assert out.tolist() == codes
+            for quick in (law._quick, np.empty((0, 0), np.uint32)):
+                table.answer(fixed, lanes, np.array(words, np.uint64), cells, quick, bits, out)
+                assert out.tolist() == codes
 
 
 def test_kernel_refuses_cells_of_another_shape():
-    cells, bits = Laplace(1.0, 16)._cells
+    (cells, bits), none = Laplace(1.0, 16)._cells, np.empty((0, 0), np.uint32)
     some = np.zeros(3, np.int64), np.zeros(3, np.uint32), np.zeros(3, np.uint64)
     for wrong in (bits + 1, 0, 64):
         with pytest.raises(ValueError, match=r"2\*\*bits"):
-            table.answer(*some, cells, wrong, np.zeros(3, np.uint16))
+            table.answer(*some, cells, none, wrong, np.zeros(3, np.uint16))
     with pytest.raises(ValueError, match="length"):
-        table.answer(*some, cells, bits, np.zeros(4, np.uint16))
+        table.answer(*some, cells, none, bits, np.zeros(4, np.uint16))
+    with pytest.raises(ValueError, match="quick"):
+        table.answer(*some, cells, np.zeros((17, 2), np.uint32), bits, np.zeros(3, np.uint16))
 
 
 # ---------------------------------------------------------------- closed forms
