@@ -6,43 +6,9 @@
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-#include "hadamard.h"
+#include "frames.h"
 #include "portable.h"
 #include "wide.h"
-
-DPESTIM_FWHT(f32, float)
-
-/* The transform of floats: strides to 32 within eight vectors of eight, where the compiler has them. */
-#if DPESTIM_GNU && !defined(__clang__)
-DPESTIM_VECTOR(float, 32, dpestim_pu_v8);
-DPESTIM_VECTOR(int32_t, 32, dpestim_pu_i8);
-#define DPESTIM_PU_STRIDE(v, a, b, c, d, e, f, g, h, mask)                                \
-    {                                                                                     \
-        const dpestim_pu_i8 flip = mask, order = {a, b, c, d, e, f, g, h};                 \
-        v = DPESTIM_SHUFFLED(v, order) + (dpestim_pu_v8)((dpestim_pu_i8)v ^ flip);         \
-    }
-DPESTIM_WIDE static void dpestim_pu_first64(float *restrict a, size_t n) {
-    const int32_t m = INT32_MIN;
-    for (size_t k = 0; k < n; k += 64) {
-        dpestim_pu_v8 v[8];
-        for (int j = 0; j < 8; j++) {
-            v[j] = *(const dpestim_pu_v8 *)(a + k + 8 * j);
-            DPESTIM_PU_STRIDE(v[j], 1, 0, 3, 2, 5, 4, 7, 6, ((dpestim_pu_i8){0, m, 0, m, 0, m, 0, m}))
-            DPESTIM_PU_STRIDE(v[j], 2, 3, 0, 1, 6, 7, 4, 5, ((dpestim_pu_i8){0, 0, m, m, 0, 0, m, m}))
-            DPESTIM_PU_STRIDE(v[j], 4, 5, 6, 7, 0, 1, 2, 3, ((dpestim_pu_i8){0, 0, 0, 0, m, m, m, m}))
-        }
-        DPESTIM_BUTTERFLY4(dpestim_pu_v8, v[0], v[1], v[2], v[3]) DPESTIM_BUTTERFLY4(dpestim_pu_v8, v[4], v[5], v[6], v[7])
-        for (int j = 0; j < 4; j++) DPESTIM_BUTTERFLY(dpestim_pu_v8, v[j], v[j + 4])
-        for (int j = 0; j < 8; j++) *(dpestim_pu_v8 *)(a + k + 8 * j) = v[j];
-    }
-}
-static inline void dpestim_pu_fwht(float *a, size_t n) {
-    dpestim_pu_first64(a, n);
-    dpestim_passes_f32(a, n, 64);
-}
-#else
-static inline void dpestim_pu_fwht(float *a, size_t n) { dpestim_fwht_f32(a, n); }
-#endif
 
 #define DPESTIM_DENSE 64                      /* fewer dimensions than these are rotated by a matrix */
 #define DPESTIM_PU_LEAST 256                  /* others by signs and transforms of at least this size */
@@ -61,14 +27,6 @@ typedef struct {
 } dpestim_pu_law;
 
 /* ---------------------------------------------------------------- what the seed makes */
-
-/* SplitMix64 (Steele, Lea, Flood 2014). */
-static inline uint64_t dpestim_pu_next(uint64_t *state) {
-    uint64_t z = (*state += 0x9E3779B97F4A7C15ULL);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
-    return z ^ (z >> 31);
-}
 
 /* Normal numbers by Marsaglia's polar method; an even number is drawn. */
 static void dpestim_pu_normals(uint64_t *state, double *out, size_t n) {
@@ -129,30 +87,6 @@ static void dpestim_pu_rotate(const dpestim_pu_rotation *q, double *v, size_t d,
         for (size_t k = 0; k < d; k++) v[k] *= q->sign[k];
 }
 
-/* Change signs as random bits say; n is a multiple of 64. */
-DPESTIM_WIDE static void dpestim_pu_signs_f32(float *restrict a, const uint32_t *restrict bits, size_t n) {
-    uint32_t *v = (uint32_t *)a;
-    for (size_t w = 0; w < n / 32; w++)
-        for (int k = 0; k < 32; k++) v[32 * w + k] ^= (bits[w] << (31 - k)) & 0x80000000u;
-}
-DPESTIM_WIDE static void dpestim_pu_signs_32(int32_t *restrict a, const uint32_t *restrict bits, size_t n) {
-    for (size_t w = 0; w < n / 32; w++)
-        for (int k = 0; k < 32; k++) {
-            const int32_t s = (int32_t)(bits[w] << (31 - k)) >> 31;
-            a[32 * w + k] = (a[32 * w + k] ^ s) - s;
-        }
-}
-
-/* Words of signs: of the shared layers, number 0 next to the data, and then of the frames. */
-static void dpestim_pu_layer(uint64_t seed, size_t layer, size_t size, uint32_t *bits) {
-    seed += 0x9E3779B97F4A7C15ULL * (uint64_t)(layer * (size / 64));
-    for (size_t w = 0; w < size / 64; w++) {
-        const uint64_t drawn = dpestim_pu_next(&seed);
-        bits[2 * w] = (uint32_t)drawn;
-        bits[2 * w + 1] = (uint32_t)(drawn >> 32);
-    }
-}
-
 DPESTIM_WIDE static void dpestim_pu_products(const float *restrict points, const float *restrict v, float *restrict y,
                                              size_t d, size_t n) {
     for (size_t i = 0; i < n; i++) y[i] = points[i] * v[0];
@@ -177,15 +111,11 @@ static void dpestim_pu_project(const dpestim_pu_law *law, uint64_t seed, float *
     for (size_t k = d; k < size; k++) work[k] = 0.0f;
     for (size_t layer = 0; layer < shared; layer++) {
         dpestim_pu_layer(seed, layer, size, bits);
-        dpestim_pu_signs_f32(work, bits, size);
-        dpestim_pu_fwht(work, size);
+        dpestim_pu_turn(work, bits, size, work);
     }
     for (size_t f = 0; f < law->n / size; f++) {
-        float *part = y + f * size;
-        memcpy(part, work, size * sizeof *y);
         dpestim_pu_layer(seed, shared + f, size, bits);
-        dpestim_pu_signs_f32(part, bits, size);
-        dpestim_pu_fwht(part, size);
+        dpestim_pu_turn(work, bits, size, y + f * size);
     }
 }
 
