@@ -15,6 +15,9 @@ cdef extern from "privunit.h" nogil:
     void dpestim_pu_project(const dpestim_pu_law *law, uint64_t seed, float *y, float *work) noexcept
     uint64_t dpestim_pu_report(const dpestim_pu_law *law, const int32_t *code, uint64_t seed, const uint64_t *words,
                                float *memory, uint8_t *top) noexcept
+    void dpestim_pu_rows(const dpestim_pu_law *law, const double *x, size_t n, const double *centre,
+                         double per_radius, double *offset, int32_t *code, const uint64_t *seeds,
+                         const uint64_t *words, float *memory, uint8_t *top, uint64_t *out) noexcept
     void dpestim_pu_lift(const dpestim_pu_law *law, uint64_t seed, uint64_t index, int32_t *work) noexcept
     void dpestim_pu_add(const int32_t *z, size_t d, int64_t *sums, int64_t *squares) noexcept
 
@@ -44,6 +47,21 @@ cdef dpestim_pu_law _law(Py_ssize_t d, Py_ssize_t n, const float[:, ::1] points)
         law.size *= 2
     if n % law.size:
         raise ValueError("candidates must come in whole frames")
+    return law
+
+
+cdef dpestim_pu_law _weighed(
+    Py_ssize_t d, const float[:, ::1] points, uint64_t n_top, uint64_t inside, uint64_t outside, float guess,
+    float step, float[::1] memory, uint8_t[::1] top,
+):
+    """Return the law of an answer, for which there is memory."""
+    cdef dpestim_pu_law law = _law(d, top.shape[0], points)
+    law.n_top, law.inside, law.outside = n_top, inside, outside
+    law.guess, law.step = guess, step
+    if not 1 <= n_top <= law.n or outside < 1 or memory.shape[0] < <Py_ssize_t>(2 * law.size + law.n):
+        raise ValueError("n_top, weights or memory do not suit the candidates")
+    if n_top * inside + (2 * law.n - n_top) * outside != 0:  # modulo 2^64
+        raise ValueError("the weights must add up to 2^64")
     return law
 
 
@@ -98,20 +116,45 @@ def answer(
 ):
     """Answer every record."""
     cdef Py_ssize_t m = codes.shape[0], i
-    cdef dpestim_pu_law law = _law(codes.shape[1], top.shape[0], points)
-    law.n_top, law.inside, law.outside = n_top, inside, outside
-    law.guess, law.step = guess, step
-    if not 1 <= n_top <= law.n or outside < 1 or out.shape[1] != 2 or (
-        seeds.shape[0] != m or words.shape[0] != 2 * m or out.shape[0] != m
-        or memory.shape[0] < <Py_ssize_t>(2 * law.size + law.n)
-    ):
-        raise ValueError("codes, seeds, words, memory and out differ in length")
-    if n_top * inside + (2 * law.n - n_top) * outside != 0:  # modulo 2^64
-        raise ValueError("the weights must add up to 2^64")
+    cdef dpestim_pu_law law = _weighed(codes.shape[1], points, n_top, inside, outside, guess, step, memory, top)
+    if out.shape[1] != 2 or seeds.shape[0] != m or words.shape[0] != 2 * m or out.shape[0] != m:
+        raise ValueError("codes, seeds, words and out differ in length")
     with nogil:
         for i in range(m):
             out[i, 0] = seeds[i]
             out[i, 1] = dpestim_pu_report(&law, &codes[i, 0], seeds[i], &words[2 * i], &memory[0], &top[0])
+
+
+def answer_rows(
+    const double[:, ::1] x,       # IN   rows in the user's units, as in `encode`
+    const double[::1] centre,     # IN
+    double per_radius,            # IN   1 / radius
+    double[::1] offset,           # memory, one a dimension
+    int32_t[::1] code,            # memory, one a dimension
+    const uint64_t[::1] seeds,    # IN   one a row; this and all that follows as in `answer`
+    const uint64_t[::1] words,    # IN
+    const float[:, ::1] points,   # IN
+    uint64_t n_top,               # IN
+    uint64_t inside,              # IN
+    uint64_t outside,             # IN
+    float guess,                  # IN
+    float step,                   # IN
+    float[::1] memory,            # memory
+    uint8_t[::1] top,             # memory
+    uint64_t[:, ::1] out,         # OUT
+):
+    """Answer every row as `encode` and `answer` do one after the other, without going through memory twice."""
+    cdef Py_ssize_t m = x.shape[0], d = x.shape[1]
+    cdef dpestim_pu_law law = _weighed(d, points, n_top, inside, outside, guess, step, memory, top)
+    if out.shape[1] != 2 or seeds.shape[0] != m or words.shape[0] != 2 * m or out.shape[0] != m or (
+        centre.shape[0] != d or offset.shape[0] != d or code.shape[0] != d
+    ):
+        raise ValueError("x, centre, seeds, words, memory and out differ in length")
+    if m == 0:
+        return
+    with nogil:
+        dpestim_pu_rows(&law, &x[0, 0], m, &centre[0], per_radius, &offset[0], &code[0], &seeds[0], &words[0],
+                        &memory[0], &top[0], &out[0, 0])
 
 
 def lift(

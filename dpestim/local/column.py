@@ -51,6 +51,14 @@ class Column:
         """Return a function from a block of what `read` gave to the codes that the law takes; one for each thread."""
         return lambda block: block
 
+    def privatizer(self):
+        """Return a function that writes the reports of a block of what `read` gave: block, words, out.
+
+        One for each thread. A law that answers values without codes in between, faster, may have one of its own.
+        """
+        codes_of, privatize = self.coder(), self.law.privatize
+        return lambda block, words, out: privatize(codes_of(block), words, out)
+
     def named(self, name):
         """Return the same column under another name."""
         if name == self.name:

@@ -287,19 +287,19 @@ def _each_block(column, values, source, number, first, n_jobs, start):
 
     `start` is called once for each thread.
     """
-    law, size, together = column.law, column.law.block_rows, column.law.counted_rows // column.law.block_rows
+    size, together = column.law.block_rows, column.law.counted_rows // column.law.block_rows
     stop = first + len(values)
     first_block = first // size
 
     def task(a, b):
-        receive, codes_of, reader = start(), column.coder(), source.reader()
+        receive, privatize, reader = start(), column.privatizer(), source.reader()
 
         def fill(reports, row):
             while len(reports):
                 block = row // size
                 n = min((block + 1) * size - row, len(reports))
-                codes = codes_of(values[row - first : row - first + n])
-                law.privatize(codes, reader.words(number, block, row - block * size, n), reports[:n])
+                part = values[row - first : row - first + n]
+                privatize(part, reader.words(number, block, row - block * size, n), reports[:n])
                 reports, row = reports[n:], row + n
 
         for block in range(first_block + a, first_block + b, together):

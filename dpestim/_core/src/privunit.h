@@ -288,6 +288,22 @@ static void dpestim_pu_encode(const double *x, const double *centre, double per_
     dpestim_pu_fix(offset, DPESTIM_PU_RADIUS / (square > 1.0 ? sqrt(square) : 1.0), d, out);
 }
 
+/* Reports of rows, each encoded where it is answered; the next row comes from memory meanwhile. */
+#define DPESTIM_PU_AHEAD 2048 /* numbers of it at most */
+static void dpestim_pu_rows(const dpestim_pu_law *law, const double *x, size_t n, const double *centre,
+                            double per_radius, double *offset, int32_t *code, const uint64_t *seeds,
+                            const uint64_t *words, float *memory, uint8_t *top, uint64_t *out) {
+    const size_t ahead = law->d < DPESTIM_PU_AHEAD ? law->d : DPESTIM_PU_AHEAD;
+    for (size_t i = 0; i < n; i++) {
+        const double *const row = x + i * law->d;
+        dpestim_pu_encode(row, centre, per_radius, law->d, offset, code);
+        if (i + 1 < n)
+            for (size_t k = 0; k < ahead; k += 8) DPESTIM_FETCH_TO_READ(row + law->d + k);
+        out[2 * i] = seeds[i];
+        out[2 * i + 1] = dpestim_pu_report(law, code, seeds[i], words + 2 * i, memory, top);
+    }
+}
+
 /* Add a candidate, and the squares of its coordinates. */
 DPESTIM_WIDE static void dpestim_pu_add(const int32_t *restrict z, size_t d, int64_t *restrict sums,
                                         int64_t *restrict squares) {

@@ -4,7 +4,6 @@ from numbers import Real
 
 import numpy as np
 
-from dpestim.local.numbers.column import coder_of
 from dpestim.local.numbers.joint import JointColumn
 
 
@@ -37,10 +36,10 @@ class BallColumn(JointColumn):
         """The ball."""
         return {"kind": "ball", "centre": self.centre.tolist(), "radius": self.radius}
 
-    def coder(self):
-        """Return a function from a block of rows to fixed points, with memory of its own."""
-        return coder_of(lambda block, out: self.law.encode(block, self.centre, self.radius, out), self.n_joint,
-                        dtype=self.law.code_dtype)
+    @property
+    def _ends(self):
+        """The ball."""
+        return self.centre, self.radius
 
     @property
     def middles(self):

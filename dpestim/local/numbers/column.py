@@ -21,13 +21,18 @@ def coder_of(encode, *shape, dtype=np.int64):
         n = len(block)
         if fixed is None or n > len(fixed):
             fixed = np.empty((n, *shape), dtype)
-        if block.dtype != np.float64:
-            with np.errstate(over="ignore"):  # a wider float than this becomes an infinite one, and is clipped
-                block = block.astype(np.float64)
-        encode(np.ascontiguousarray(block), fixed[:n])
+        encode(as_floats(block), fixed[:n])
         return fixed[:n]
 
     return codes_of
+
+
+def as_floats(block):
+    """Return a block of values as what kernels read."""
+    if block.dtype != np.float64:
+        with np.errstate(over="ignore"):  # a wider float than this becomes an infinite one, and is clipped
+            block = block.astype(np.float64)
+    return np.ascontiguousarray(block)
 
 
 class NumberColumn(Column):

@@ -7,7 +7,7 @@ import numpy as np
 
 from dpestim.local.column import Column
 from dpestim.local.law import Randomizer
-from dpestim.local.numbers.column import coder_of
+from dpestim.local.numbers.column import as_floats, coder_of
 
 
 class JointRandomizer(Randomizer):
@@ -15,7 +15,8 @@ class JointRandomizer(Randomizer):
 
     A code is a row of `n_numbers` fixed points, what a sub-class's `encode` makes of a row of values. Besides what
     `Randomizer` asks for, a sub-class brings `encode`, `decode`, `means` and `n_reports`, which know what the counts
-    are, and `even_variance`.
+    are, and `even_variance`. Where it knows a faster way than `encode` and `privatize`, one after the other, it may bring
+    ``privatize_values(block, *ends, words, out)``, which writes the same reports.
 
     Attributes
     ----------
@@ -119,8 +120,20 @@ class JointColumn(Column):
 
     def coder(self):
         """Return a function from a block of rows to fixed points, with memory of its own."""
-        return coder_of(lambda block, out: self.law.encode(block, self.lows, self.highs, out), self.n_joint,
+        return coder_of(lambda block, out: self.law.encode(block, *self._ends, out), self.n_joint,
                         dtype=self.law.code_dtype)
+
+    def privatizer(self):
+        """Return a function that writes the reports of a block of values: without codes in between where the law can."""
+        privatize, ends = getattr(self.law, "privatize_values", None), self._ends
+        if privatize is None:
+            return super().privatizer()
+        return lambda block, words, out: privatize(as_floats(block), *ends, words, out)
+
+    @property
+    def _ends(self):
+        """What the law takes of the domain, with values."""
+        return self.lows, self.highs
 
     @cached_property
     def _scale(self):

@@ -30,6 +30,8 @@ UNIT, ROOT = float(1 << 15), float(1 << 10)
 FRAME_ERROR = 64.0
 #: A standard error allows for so many reports that were turned, and as many that were not, besides those seen.
 TURNED = 2
+#: Floats in a line of the cache.
+_LINE = 16
 #: Of up to so many reports a standard error is at least what the law makes it; of more it is what is seen.
 FEW = 1000
 
@@ -82,11 +84,20 @@ class PrivUnit(FieldReports, JointRandomizer):
 
     def privatize(self, codes, words, out):
         """Write one report for each point."""
-        n, size = len(codes), max(self.size, privunit.DENSE)
-        privunit.answer(
-            codes, words.dense(Stage.SEED, 1), words.dense(Stage.RESPONSE, 2), self._points, self.n_top, self.inside,
-            self.outside, *self._near, words.scratch(2 * size + self.n_half, np.float32),
-            words.scratch(self.n_half, np.uint8), out[:n],
+        privunit.answer(codes, *self._asked(words), out[: len(codes)])
+
+    def privatize_values(self, block, centre, radius, words, out):
+        """Write one report for each row, as `encode` and `privatize` do, without going through memory twice."""
+        offset, code = np.empty(self.n_numbers), np.empty(self.n_numbers, self.code_dtype)
+        privunit.answer_rows(block, centre, 1 / radius, offset, code, *self._asked(words), out[: len(block)])
+
+    def _asked(self, words):
+        """Return what the kernel takes from the words of rows on, but for the reports."""
+        memory = words.scratch(2 * max(self.size, privunit.DENSE) + self.n_half + _LINE, np.float32)
+        memory = memory[-(memory.ctypes.data // memory.itemsize) % _LINE :]  # vectors that begin a line are read faster
+        return (
+            words.dense(Stage.SEED, 1), words.dense(Stage.RESPONSE, 2), self._points, self.n_top, self.inside,
+            self.outside, *self._near, memory, words.scratch(self.n_half, np.uint8),
         )
 
     def public_part(self, reports):
