@@ -1,12 +1,17 @@
 """Duchi's mechanism: a bit for a number, and for a row of numbers a row of signs, most of which likely agree."""
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef extern from "duchi.h" nogil:
+    int DPESTIM_DUCHI_PIECE
     void dpestim_duchi_encode(const double *x, size_t n, size_t d, const double *low, const double *high,
                               const double *scale, int64_t *out) noexcept
-    void dpestim_duchi_signs(const int64_t *fixed, const uint32_t *lanes, size_t n, size_t d, size_t stride,
-                             uint64_t *out) noexcept
+    size_t dpestim_duchi_signs_codes(const int64_t *x, const double *low, const double *high, const double *scale,
+                                     const uint16_t *lanes, size_t n, size_t d, size_t stride, uint64_t *out,
+                                     uint64_t *left) noexcept
+    size_t dpestim_duchi_signs_values(const double *x, const double *low, const double *high, const double *scale,
+                                      const uint16_t *lanes, size_t n, size_t d, size_t stride, uint64_t *out,
+                                      uint64_t *left) noexcept
     size_t dpestim_duchi_answer(const uint64_t *words, const uint32_t *rows, size_t n, size_t d, uint64_t keep,
                                 uint64_t ties, bint last, uint64_t *signs, uint32_t *again) noexcept
 
@@ -47,17 +52,46 @@ def encode(
 
 def signs(
     const int64_t[:, ::1] fixed,    # IN   (n, d) from 0 to 2**32
-    const uint32_t[:, ::1] lanes,   # IN   (n, at least d) a random number each
-    uint64_t[:, ::1] out,           # OUT  (n, ceil(d / 64)) bits, 1 with probability fixed / 2**32
+    const uint16_t[:, ::1] lanes,   # IN   (n, at least d) a random number each
+    uint64_t[:, ::1] out,           # OUT  (n, ceil(d / 64)) bits, 1 with probability fixed / 2**32; 0 where open
+    uint64_t[::1] left,             # OUT  capacity n d: what is open, place << 16 | what 16 more bits must be below
 ):
-    """Round every number to a sign, without bias."""
+    """Round every number to a sign, without bias, as far as 16 bits decide; return how many are open."""
     cdef Py_ssize_t n = fixed.shape[0], d = fixed.shape[1]
-    if lanes.shape[0] != n or lanes.shape[1] < d or out.shape[0] != n or out.shape[1] != (d + 63) // 64 or d == 0:
-        raise ValueError("fixed, lanes and out differ in length")
+    cdef size_t n_left
+    if (lanes.shape[0] != n or lanes.shape[1] < d or out.shape[0] != n or out.shape[1] != (d + 63) // 64 or d == 0
+            or left.shape[0] < n * d or d > DPESTIM_DUCHI_PIECE):
+        raise ValueError("fixed, lanes, out and left differ in length")
     if n == 0:
-        return
+        return 0
     with nogil:
-        dpestim_duchi_signs(&fixed[0, 0], &lanes[0, 0], n, d, lanes.shape[1], &out[0, 0])
+        n_left = dpestim_duchi_signs_codes(&fixed[0, 0], NULL, NULL, NULL, &lanes[0, 0], n, d, lanes.shape[1],
+                                           &out[0, 0], &left[0])
+    return n_left
+
+
+def signs_of(
+    const double[:, ::1] x,         # IN   as in `encode`
+    const double[::1] low,          # IN
+    const double[::1] high,         # IN
+    const double[::1] scale,        # IN
+    const uint16_t[:, ::1] lanes,   # IN   as in `signs`
+    uint64_t[:, ::1] out,           # OUT
+    uint64_t[::1] left,             # OUT
+):
+    """Round every value to a sign as `encode` and `signs` do one after the other, without fixed points in memory."""
+    cdef Py_ssize_t n = x.shape[0], d = x.shape[1]
+    cdef size_t n_left
+    if (lanes.shape[0] != n or lanes.shape[1] < d or out.shape[0] != n or out.shape[1] != (d + 63) // 64 or d == 0
+            or left.shape[0] < n * d or d > DPESTIM_DUCHI_PIECE or low.shape[0] != d or high.shape[0] != d
+            or scale.shape[0] != d):
+        raise ValueError("x, low, high, scale, lanes, out and left differ in length")
+    if n == 0:
+        return 0
+    with nogil:
+        n_left = dpestim_duchi_signs_values(&x[0, 0], &low[0], &high[0], &scale[0], &lanes[0, 0], n, d,
+                                            lanes.shape[1], &out[0, 0], &left[0])
+    return n_left
 
 
 def answer(

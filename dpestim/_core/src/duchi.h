@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "movemask.h"
 #include "pm.h"
 #include "portable.h"
 
@@ -13,33 +14,65 @@ DPESTIM_WIDE static void dpestim_duchi_encode(const double *restrict x, size_t n
         for (size_t j = 0; j < d; j++) out[j] = dpestim_pm_fixed(x[j], low[j], high[j], scale[j], (int64_t)1 << 32);
 }
 
-/* The bits of every row, 1 with probability fixed / 2^32: 64 to a word, each row from a new one on. */
-DPESTIM_WIDE static void dpestim_duchi_signs(const int64_t *restrict fixed, const uint32_t *restrict lanes, size_t n,
-                                             size_t d, size_t stride, uint64_t *restrict out) {
-    for (size_t i = 0; i < n; i++, fixed += d, lanes += stride) {
-        size_t at = 0;
-        for (; at + 64 <= d; at += 64) {
-            uint64_t bits = 0;
-            for (size_t part = 0; part < 8; part++) {
-                const int64_t *f = fixed + at + 8 * part;
-                const uint32_t *lane = lanes + at + 8 * part;
-                uint64_t eight = 0;
-                for (size_t j = 0; j < 8; j++) eight |= (uint64_t)((int64_t)lane[j] < f[j]) << j;
-                bits |= eight << 8 * part;
-            }
-            *out++ = bits;
-        }
-        if (at < d) {
-            uint64_t bits = 0;
-            for (size_t j = 0; at + j < d; j++) bits |= (uint64_t)((int64_t)lanes[at + j] < fixed[at + j]) << j;
-            *out++ = bits;
-        }
+/* Rounding to signs looks at 16 random bits of a number, and where these do not decide leaves it open: once in 2^16 times.
+ * Rows become bytes, 255 for a 1, and then bits, a few rows at a time so that the bytes stay in the nearest cache. */
+#define DPESTIM_DUCHI_PIECE 4096 /* bytes, and numbers of a row at most */
+#define DPESTIM_DUCHI_AHEAD 1024 /* numbers from memory meanwhile */
+#define DPESTIM_DUCHI_ROUND(name, what, fixed)                                                                       \
+    /* Bytes of rows, which begin `wide` bytes apart; marks rows with numbers that may be open. */                    \
+    DPESTIM_WIDE static void dpestim_duchi_bytes_##name(const what *restrict x, const double *restrict low,           \
+                                                        const double *restrict high, const double *restrict scale,    \
+                                                        const uint16_t *restrict lanes, size_t n, size_t d,           \
+                                                        size_t stride, size_t wide, uint8_t *restrict bytes,          \
+                                                        uint8_t *restrict marks) {                                    \
+        for (size_t i = 0; i < n; i++, x += d, lanes += stride, bytes += wide) {                                      \
+            uint32_t open = 0, uppers[DPESTIM_DUCHI_PIECE];                                                           \
+            for (size_t j = 0; j < d; j += 8) DPESTIM_FETCH_TO_READ(x + DPESTIM_DUCHI_AHEAD + j);                     \
+            for (size_t j = 0; j < d; j++) uppers[j] = (uint32_t)((fixed) >> 16);                                     \
+            for (size_t j = 0; j < d; j++) {                                                                          \
+                const uint32_t upper = uppers[j], lane = lanes[j];                                                    \
+                open |= lane == upper;                                                                                \
+                bytes[j] = (uint8_t) - (lane < upper);                                                                \
+            }                                                                                                         \
+            marks[i] = open != 0;                                                                                     \
+        }                                                                                                             \
+    }                                                                                                                 \
+    /* Bits of rows, 64 to a word, each row from a new one on; returns how many are open: place << 16 | what 16 more  \
+     * bits must be below for a 1. */                                                                                 \
+    static size_t dpestim_duchi_signs_##name(const what *x, const double *low, const double *high,                    \
+                                             const double *scale, const uint16_t *lanes, size_t n, size_t d,          \
+                                             size_t stride, uint64_t *out, uint64_t *left) {                          \
+        const size_t width = (d + 63) / 64, rows = DPESTIM_DUCHI_PIECE / (64 * width);                                \
+        uint8_t bytes[DPESTIM_DUCHI_PIECE] = {0}, marks[DPESTIM_DUCHI_PIECE / 64];                                    \
+        size_t n_left = 0;                                                                                            \
+        for (size_t first = 0; first < n; first += rows, x += rows * d, lanes += rows * stride) {                     \
+            const size_t m = n - first < rows ? n - first : rows;                                                     \
+            dpestim_duchi_bytes_##name(x, low, high, scale, lanes, m, d, stride, 64 * width, bytes, marks);           \
+            for (size_t w = 0; w < m * width; w++) *out++ = dpestim_high_bits(bytes + 64 * w);                        \
+            for (size_t i = 0; i < m; i++)                                                                            \
+                for (size_t j = 0; marks[i] && j < d; j++) {                                                          \
+                    const int64_t f = dpestim_duchi_at_##name(x + i * d, low, high, scale, j);                        \
+                    if (lanes[i * stride + j] == f >> 16 && (f & 0xFFFF))                                             \
+                        left[n_left++] = (uint64_t)((first + i) * d + j) << 16 | (uint64_t)(f & 0xFFFF);              \
+                }                                                                                                     \
+        }                                                                                                             \
+        return n_left;                                                                                                \
     }
+static inline int64_t dpestim_duchi_at_values(const double *x, const double *low, const double *high,
+                                              const double *scale, size_t j) {
+    return dpestim_pm_fixed(x[j], low[j], high[j], scale[j], (int64_t)1 << 32);
 }
+static inline int64_t dpestim_duchi_at_codes(const int64_t *x, const double *low, const double *high,
+                                             const double *scale, size_t j) {
+    (void)low, (void)high, (void)scale;
+    return x[j];
+}
+DPESTIM_DUCHI_ROUND(values, double, dpestim_pm_fixed(x[j], low[j], high[j], scale[j], (int64_t)1 << 32))
+DPESTIM_DUCHI_ROUND(codes, int64_t, x[j])
 
 /* Replace the signs v of rows by the answer to them; return how many rows need another round (their v is left).
  * words: of every row one to decide, then the bits of a draw u. rows: which rows they are for, or NULL for all. */
-static inline size_t dpestim_duchi_answer(const uint64_t *words, const uint32_t *rows, size_t n, size_t d,
+DPESTIM_WIDE static size_t dpestim_duchi_answer(const uint64_t *words, const uint32_t *rows, size_t n, size_t d,
                                           uint64_t keep, uint64_t ties, int last, uint64_t *signs, uint32_t *again) {
     const size_t width = (d + 63) / 64;
     const uint64_t mask = d % 64 ? ((uint64_t)1 << d % 64) - 1 : ~(uint64_t)0;

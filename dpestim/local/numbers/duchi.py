@@ -66,7 +66,7 @@ class JointDuchi(PackedBits, JointRandomizer):
             raise ValueError(f"strategy must not be 'joint' for more than {LARGEST_ROW} columns")
         self.n_numbers, self.n_counts = n_numbers, n_numbers + 1  # the sums of the bits, and how many reports there are
         self.weights = joint_duchi_weights(self.epsilon, n_numbers)
-        self._lanes, self._draw = -(-n_numbers // 2), 1 + -(-n_numbers // 64)
+        self._lanes, self._draw = -(-n_numbers // 4), 1 + -(-n_numbers // 64)
         self.n_words = self._lanes + self._draw
         w = self.weights
         if not uses_enough(w.heavy, w.light, self.epsilon):
@@ -97,19 +97,31 @@ class JointDuchi(PackedBits, JointRandomizer):
 
     def encode(self, block, lows, highs, out):
         """Write the fixed points of a block of values, 32 bits of fraction."""
-        low, high = np.array(lows, np.float64), np.array(highs, np.float64)
-        duchi.encode(block, low, high, float(1 << FRACTION) / (high - low), out)
+        duchi.encode(block, *_bounds(lows, highs), out)
 
     def privatize(self, codes, words, out):
         """Write packed bits; a draw that takes no side may be repeated, with words of its own."""
-        n, w = len(codes), self.weights
-        lanes = words.dense(Stage.ROUNDING, self._lanes).view(np.uint32).reshape(n, 2 * self._lanes)
-        signs = np.empty((n, self._draw - 1), np.uint64)
-        duchi.signs(codes, lanes, signs)
+        self._answer(len(codes), words, out, duchi.signs, codes)
+
+    def privatize_values(self, block, lows, highs, words, out):
+        """Write the same for rows of values, as `encode` and `privatize` do."""
+        self._answer(len(block), words, out, duchi.signs_of, block, *_bounds(lows, highs))
+
+    def _answer(self, n, words, out, rounded, *rows):
+        """Round rows to signs, of which few need more than 16 bits, and answer these."""
+        d, w = self.n_numbers, self.weights
+        lanes = words.dense(Stage.ROUNDING, self._lanes).view(np.uint16).reshape(n, 4 * self._lanes)
+        signs, left = np.empty((n, self._draw - 1), np.uint64), words.scratch(n * d, np.uint64)
+        left = left[: rounded(*rows, lanes, signs, left)]
+        if len(left):
+            places = (left >> np.uint64(16)).astype(np.int64)
+            ones = places[words.sparse(Stage.COINS, d, places) >> np.uint64(48) < left & np.uint64(0xFFFF)]
+            at, bit = ones // d, ones % d
+            np.bitwise_or.at(signs, (at, bit // 64), np.uint64(1) << (bit % 64).astype(np.uint64))
         again, rows = np.empty(n, np.uint32), _NO_ROWS
         drawn = words.dense(Stage.RESPONSE, self._draw).reshape(n, self._draw)
         for number in range(w.rounds):
-            left = duchi.answer(drawn, rows, self.n_numbers, w.keep, w.ties, number == w.rounds - 1, signs, again)
+            left = duchi.answer(drawn, rows, d, w.keep, w.ties, number == w.rounds - 1, signs, again)
             if not left:
                 break
             rows = again[:left].copy()
@@ -194,6 +206,12 @@ class JointDuchi(PackedBits, JointRandomizer):
         """Return (corner, report), as integers; the fixed points must be those of corners."""
         powers = 1 << np.arange(self.n_numbers)
         return (codes >> FRACTION) @ powers, self.support(reports).astype(np.int64) @ powers
+
+
+def _bounds(lows, highs):
+    """Return what kernels take of bounds: both ends, and fixed-point units a unit of a value."""
+    low, high = np.array(lows, np.float64), np.array(highs, np.float64)
+    return low, high, float(1 << FRACTION) / (high - low)
 
 
 class DuchiTransformer(NumericTransformer):

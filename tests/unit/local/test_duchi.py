@@ -20,7 +20,7 @@ from dpestim.local import (
 from dpestim.local.numbers.duchi import Duchi, JointDuchi
 from dpestim.privacy.exact import WORD, log_ratio, within
 from dpestim.privacy.number_weights import duchi_weights, joint_duchi_weights
-from dpestim.rng import WordSource
+from dpestim.rng import Stage, WordSource
 
 ALPHA = 1e-6
 EPSILONS = [Fraction(1, 100), Fraction(1, 2), Fraction(1), Fraction(5, 2), Fraction(6), Fraction(20)]
@@ -119,6 +119,65 @@ def test_agreements_of_long_rows_follow_their_law(d):
     # each place agrees as often as any other
     share = (law.support(out) == (codes > 0)).mean(axis=0)
     assert np.abs(share - share.mean()).max() < 5 * math.sqrt(0.25 / n)
+
+
+@pytest.mark.parametrize("d", [1, 3, 64, 65, 130])
+def test_sixteen_bits_decide_or_leave_open(d):
+    """All lanes next to a fixed point's upper half, in one row or the other: with 16 more bits it is 32 that decide."""
+    upper, lower = np.meshgrid([0, 1, 40_000, 65_535], [0, 1, 77, 65_535])
+    fixed = np.append(upper * 65_536 + lower, [1 << 32, 0])
+    fixed, lanes = (a.ravel() for a in np.meshgrid(fixed, [0, 1, 2, 39_999, 40_000, 40_001, 65_534, 65_535]))
+    n = -(-len(fixed) // d)
+    fixed, lanes = np.resize(fixed, (n, d)), np.resize(lanes, (n, d)).astype(np.uint16)
+    out, left = np.empty((n, -(-d // 64)), np.uint64), np.empty(n * d, np.uint64)
+    left = left[: duchi.signs(fixed, lanes, out, left)].tolist()
+    bits = np.unpackbits(out.view(np.uint8), axis=1, bitorder="little")
+    assert np.array_equal(bits[:, :d], (lanes.astype(np.int64) + 1) * 65_536 <= fixed)
+    assert not bits[:, d:].any()
+    at = np.flatnonzero((lanes == fixed >> 16) & (fixed % 65_536 > 0))
+    assert left == (at << 16 | fixed.ravel()[at] % 65_536).tolist()
+
+
+@pytest.mark.parametrize("client", [
+    DuchiTransformer(1.0, bounds=([0.0, -2.0, 1.0], [1.0, 2.0, 1.5]), strategy="joint"),
+    DuchiTransformer(1.0, bounds=([-1.0] * 70, [1.0] * 70), strategy="joint"),
+    PrivUnitTransformer(1.0, center=[0.1] * 3, candidates=64), PrivUnitTransformer(1.0, center=[0.1] * 70),
+])
+def test_values_are_answered_as_their_codes_are(client):
+    """What is answered without codes in between: the same reports, of values beyond the bounds, NaN and infinite ones."""
+    (column,), n = client._columns_now(), 2000
+    X = np.random.default_rng(0).normal(0.3, 1.0, (n, column.n_joint)).astype(np.float32)
+    X[:4, 0] = np.nan, np.inf, -np.inf, 0.0
+    law, words = column.law, lambda: WordSource(3).reader().words(0, 0, 5, n)
+    codes, asked, out = np.empty((n, column.n_joint), law.code_dtype), [], np.empty((2, n, law.report_width),
+                                                                                    law.report_dtype)
+    law.encode(X.astype(np.float64), *column._ends, codes)
+    law.privatize(codes, words(), out[0])
+    drawn = words()
+    drawn.sparse, sparse = lambda stage, *more: asked.append(stage) or sparse(stage, *more), drawn.sparse
+    column.privatizer()(X, drawn, out[1])
+    assert np.array_equal(*out)
+    assert not isinstance(law, JointDuchi) or n * law.n_numbers < 1 << 16 or Stage.COINS in asked
+
+
+def test_open_bits_are_as_likely_as_the_rest_of_the_number_says():
+    """Rows that nothing but further bits decide: of lanes that equal the upper half, every fourth becomes a 1."""
+    law, n = JointDuchi.make(30.0, 1), 4000
+
+    class Words:
+        def dense(self, stage, per_row):
+            return np.zeros(n * per_row, np.uint64)  # lanes of 0, and answers that keep the sign
+
+        def sparse(self, stage, per_row, places):
+            assert (stage, per_row) == (Stage.COINS, 1)
+            return np.random.default_rng(0).integers(0, WORD, len(places), np.uint64, endpoint=False)
+
+        def scratch(self, size, dtype):
+            return np.empty(size, dtype)
+
+    out = np.empty((n, 1), np.uint8)
+    law.privatize(np.full((n, 1), 1 << 14, np.int64), Words(), out)
+    assert stats.binomtest(int(out.sum()), n, 0.25).pvalue > ALPHA
 
 
 def test_means_of_a_long_row():
@@ -244,7 +303,14 @@ def test_what_is_refused():
         duchi.answer(words, again[:0], 65, 1, 1, True, signs, again)
     with pytest.raises(ValueError, match="beyond"):
         duchi.answer(words, np.array([0, 2], np.uint32), 64, 1, 1, True, signs, again)
+    rows, left = (np.zeros((2, 3), np.int64), np.zeros((2, 4), np.uint16), signs), np.empty(6, np.uint64)
+    ends = np.zeros(3), np.ones(3), np.ones(3)
+    for narrow, few in ((rows[1][:, :2].copy(), left), (rows[1], left[:5])):
+        with pytest.raises(ValueError, match="differ in length"):
+            duchi.signs(rows[0], narrow, signs, few)
+        with pytest.raises(ValueError, match="differ in length"):
+            duchi.signs_of(np.zeros((2, 3)), *ends, narrow, signs, few)
     with pytest.raises(ValueError, match="differ in length"):
-        duchi.signs(np.zeros((2, 3), np.int64), np.zeros((2, 2), np.uint32), signs)
+        duchi.signs_of(np.zeros((2, 3)), *ends[:2], np.ones(2), rows[1], signs, left)
     with pytest.raises(ValueError, match="differ in length"):
         duchi.encode(np.zeros((2, 3)), np.zeros(2), np.ones(3), np.ones(3), np.zeros((2, 3), np.int64))
