@@ -10,6 +10,8 @@ cdef extern from "privunit.h" nogil:
         const float *points
         uint64_t n_top, inside, outside
         float guess, step
+        const double *next
+        size_t ahead
     void dpestim_pu_encode(const double *x, const double *centre, double per_radius, size_t d, double *offset,
                            int32_t *out) noexcept
     void dpestim_pu_project(const dpestim_pu_law *law, uint64_t seed, float *y, float *work) noexcept
@@ -35,6 +37,7 @@ cdef dpestim_pu_law _law(Py_ssize_t d, Py_ssize_t n, const float[:, ::1] points)
     law.n, law.points = n, NULL
     law.n_top = law.inside = law.outside = 0
     law.guess = law.step = 0
+    law.next, law.ahead = NULL, 0
     if not 1 <= d <= 1 << 20 or n < 1:
         raise ValueError("there must be dimensions and candidates")
     if points.shape[0]:

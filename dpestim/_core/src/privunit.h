@@ -24,6 +24,8 @@ typedef struct {
     const float *points; /* few dimensions: d x n, column i is candidate i before it is rotated; else NULL */
     uint64_t n_top, inside, outside; /* n_top * inside + (2 n - n_top) * outside == 2^64, n_top <= n */
     float guess, step;   /* about where the n_top best begin, and how far apart they are there: for speed only */
+    const double *next;  /* what comes from memory meanwhile, so many numbers of it: for speed only */
+    size_t ahead;
 } dpestim_pu_law;
 
 /* ---------------------------------------------------------------- what the seed makes */
@@ -94,6 +96,10 @@ DPESTIM_WIDE static void dpestim_pu_products(const float *restrict points, const
         for (size_t i = 0; i < n; i++) y[i] += points[k * n + i] * v[k];
 }
 
+static inline void dpestim_pu_fetch(const dpestim_pu_law *law, size_t from, size_t size) {
+    for (size_t k = from; k < from + size && k < law->ahead; k += 8) DPESTIM_FETCH_TO_READ(law->next + k);
+}
+
 /* The products of all candidates with the direction in `work`, up to one factor; it is 2 * size floats of memory. */
 static void dpestim_pu_project(const dpestim_pu_law *law, uint64_t seed, float *y, float *work) {
     const size_t d = law->d, size = law->size, shared = dpestim_pu_shared(size);
@@ -109,11 +115,14 @@ static void dpestim_pu_project(const dpestim_pu_law *law, uint64_t seed, float *
     }
     uint32_t *bits = (uint32_t *)(work + size);
     for (size_t k = d; k < size; k++) work[k] = 0.0f;
+    const size_t share = (law->ahead / (shared + law->n / size) + 15) / 8 * 8; /* a part of what is next with each layer */
     for (size_t layer = 0; layer < shared; layer++) {
+        dpestim_pu_fetch(law, layer * share, share);
         dpestim_pu_layer(seed, layer, size, bits);
         dpestim_pu_turn(work, bits, size, work);
     }
     for (size_t f = 0; f < law->n / size; f++) {
+        dpestim_pu_fetch(law, (shared + f) * share, share);
         dpestim_pu_layer(seed, shared + f, size, bits);
         dpestim_pu_turn(work, bits, size, y + f * size);
     }
@@ -293,14 +302,13 @@ static void dpestim_pu_encode(const double *x, const double *centre, double per_
 static void dpestim_pu_rows(const dpestim_pu_law *law, const double *x, size_t n, const double *centre,
                             double per_radius, double *offset, int32_t *code, const uint64_t *seeds,
                             const uint64_t *words, float *memory, uint8_t *top, uint64_t *out) {
-    const size_t ahead = law->d < DPESTIM_PU_AHEAD ? law->d : DPESTIM_PU_AHEAD;
+    dpestim_pu_law here = *law;
     for (size_t i = 0; i < n; i++) {
-        const double *const row = x + i * law->d;
-        dpestim_pu_encode(row, centre, per_radius, law->d, offset, code);
-        if (i + 1 < n)
-            for (size_t k = 0; k < ahead; k += 8) DPESTIM_FETCH_TO_READ(row + law->d + k);
+        here.next = x + (i + 1) * law->d;
+        here.ahead = i + 1 == n ? 0 : law->d < DPESTIM_PU_AHEAD ? law->d : DPESTIM_PU_AHEAD;
+        dpestim_pu_encode(x + i * law->d, centre, per_radius, law->d, offset, code);
         out[2 * i] = seeds[i];
-        out[2 * i + 1] = dpestim_pu_report(law, code, seeds[i], words + 2 * i, memory, top);
+        out[2 * i + 1] = dpestim_pu_report(&here, code, seeds[i], words + 2 * i, memory, top);
     }
 }
 
