@@ -48,13 +48,16 @@ DPESTIM_WIDE static void dpestim_pu_signs_32(int32_t *restrict a, const uint32_t
 DPESTIM_VECTOR(float, 32, dpestim_pu_v8);
 DPESTIM_VECTOR(int32_t, 32, dpestim_pu_i8);
 DPESTIM_VECTOR(uint32_t, 32, dpestim_pu_u8);
-#define DPESTIM_PU_STRIDE(v, a, b, c, d, e, f, g, h, mask)                                \
-    {                                                                                     \
-        const dpestim_pu_i8 flip = mask, order = {a, b, c, d, e, f, g, h};                 \
-        v = DPESTIM_SHUFFLED(v, order) + (dpestim_pu_v8)((dpestim_pu_i8)v ^ flip);         \
+/* Each number and its partner, or its partner less itself. Products with 1 and -1 are exact, so that one fused with the
+ * addition rounds as the addition does: here alone they may be fused. */
+#define DPESTIM_PU_STRIDE(v, a, b, c, d, e, f, g, h, ...)                  \
+    {                                                                      \
+        const dpestim_pu_i8 order = {a, b, c, d, e, f, g, h};              \
+        const dpestim_pu_v8 own = __VA_ARGS__;                             \
+        v = v * own + DPESTIM_SHUFFLED(v, order);                          \
     }
+__attribute__((optimize("fp-contract=fast")))
 DPESTIM_WIDE static void dpestim_pu_first64(const float *a, const uint32_t *bits, size_t n, float *out) {
-    const int32_t m = INT32_MIN;
     const dpestim_pu_u8 up = {31, 30, 29, 28, 27, 26, 25, 24}, sign = (dpestim_pu_u8){0} + 0x80000000u;
     for (size_t k = 0; k < n; k += 64) {
         dpestim_pu_v8 v[8];
@@ -62,9 +65,9 @@ DPESTIM_WIDE static void dpestim_pu_first64(const float *a, const uint32_t *bits
             const dpestim_pu_u8 word = (dpestim_pu_u8){0} + bits[k / 32 + j / 4];
             const dpestim_pu_u8 turned = (word << (up - 8 * (j % 4))) & sign;
             v[j] = (dpestim_pu_v8)(*(const dpestim_pu_u8 *)(a + k + 8 * j) ^ turned);
-            DPESTIM_PU_STRIDE(v[j], 1, 0, 3, 2, 5, 4, 7, 6, ((dpestim_pu_i8){0, m, 0, m, 0, m, 0, m}))
-            DPESTIM_PU_STRIDE(v[j], 2, 3, 0, 1, 6, 7, 4, 5, ((dpestim_pu_i8){0, 0, m, m, 0, 0, m, m}))
-            DPESTIM_PU_STRIDE(v[j], 4, 5, 6, 7, 0, 1, 2, 3, ((dpestim_pu_i8){0, 0, 0, 0, m, m, m, m}))
+            DPESTIM_PU_STRIDE(v[j], 1, 0, 3, 2, 5, 4, 7, 6, {1, -1, 1, -1, 1, -1, 1, -1})
+            DPESTIM_PU_STRIDE(v[j], 2, 3, 0, 1, 6, 7, 4, 5, {1, 1, -1, -1, 1, 1, -1, -1})
+            DPESTIM_PU_STRIDE(v[j], 4, 5, 6, 7, 0, 1, 2, 3, {1, 1, 1, 1, -1, -1, -1, -1})
         }
         DPESTIM_BUTTERFLY4(dpestim_pu_v8, v[0], v[1], v[2], v[3]) DPESTIM_BUTTERFLY4(dpestim_pu_v8, v[4], v[5], v[6], v[7])
         for (int j = 0; j < 4; j++) DPESTIM_BUTTERFLY(dpestim_pu_v8, v[j], v[j + 4])

@@ -205,13 +205,13 @@ static void dpestim_pu_top(const float *y, size_t n, size_t n_top, float guess, 
 }
 
 /* The number of mark `wanted`, counted from 0, among those that are `value`. */
-static size_t dpestim_pu_find(const uint8_t *top, size_t n, size_t wanted, uint8_t value) {
+DPESTIM_WIDE static size_t dpestim_pu_find(const uint8_t *top, size_t n, size_t wanted, uint8_t value) {
     size_t i = 0;
     for (; i + 64 <= n; i += 64) {
-        size_t count = 0;
-        for (size_t k = 0; k < 64; k++) count += top[i + k] == value;
-        if (wanted < count) break;
-        wanted -= count;
+        uint8_t same = 0;
+        for (size_t k = 0; k < 64; k++) same += top[i + k] == value;
+        if (wanted < same) break;
+        wanted -= same;
     }
     for (;; i++)
         if (top[i] == value && wanted-- == 0) return i;
