@@ -15,8 +15,8 @@ class JointRandomizer(Randomizer):
 
     A code is a row of `n_numbers` fixed points, what a sub-class's `encode` makes of a row of values. Besides what
     `Randomizer` asks for, a sub-class brings `encode`, `decode`, `means` and `n_reports`, which know what the counts
-    are, and `even_variance`. Where it knows a faster way than `encode` and `privatize`, one after the other, it may bring
-    ``privatize_values(block, *ends, words, out)``, which writes the same reports.
+    are, and `even_variance`. Where it knows a faster way than `encode` and `privatize` one after the other, it may
+    bring ``privatize_values(block, *ends, words, out)``, which writes the same reports.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class JointColumn(Column):
                         dtype=self.law.code_dtype)
 
     def privatizer(self):
-        """Return a function that writes the reports of a block of values: without codes in between where the law can."""
+        """Return a function that writes the reports of a block of values, without codes where the law can."""
         privatize, ends = getattr(self.law, "privatize_values", None), self._ends
         if privatize is None:
             return super().privatizer()

@@ -144,7 +144,7 @@ def test_sixteen_bits_decide_or_leave_open(d):
     PrivUnitTransformer(1.0, center=[0.1] * 3, candidates=64), PrivUnitTransformer(1.0, center=[0.1] * 70),
 ])
 def test_values_are_answered_as_their_codes_are(client):
-    """What is answered without codes in between: the same reports, of values beyond the bounds, NaN and infinite ones."""
+    """What is answered without codes in between: the same reports, of values beyond the bounds and NaN, too."""
     (column,), n = client._columns_now(), 2000
     X = np.random.default_rng(0).normal(0.3, 1.0, (n, column.n_joint)).astype(np.float32)
     X[:4, 0] = np.nan, np.inf, -np.inf, 0.0
