@@ -1,7 +1,6 @@
 /* DPESTIM_WIDE marks an integer loop that is compiled three times, for 512-bit, 256-bit and plain vectors; the loader
  * picks one at run time. Loops of floats may have it only where no product is added to anything, or under
- * -ffp-contract=off (setup.py): a fused multiply-add would change float results between processors. (frames.h has one
- * loop whose products are exact.)
+ * -ffp-contract=off (setup.py): a fused multiply-add would change float results between processors.
  * Empty where the platform cannot choose at load time (needs gcc >= 12 and glibc on x86-64). */
 #ifndef DPESTIM_WIDE_H
 #define DPESTIM_WIDE_H
