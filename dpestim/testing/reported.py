@@ -140,7 +140,7 @@ def telling(told, asked):
     # (laws are looked up by name, as the registry is: checks stand below what they check)
     for module, name, verb, told_by in (("central.additive.law", "NoiseLaw", "add", adder),
                                         ("central.selection.choice", "ChoiceLaw", "draw", chooser),
-                                        ("statistics.plan", "Choice", "draw", ranker)):
+                                        ("statistics.choice", "Choice", "draw", ranker)):
         for cls in subclasses(getattr(importlib.import_module(f"dpestim.{module}"), name)):
             if verb in vars(cls):
                 patches.append(mock.patch.object(cls, verb, told_by(vars(cls)[verb])))
