@@ -137,7 +137,11 @@ def telling(told, asked):
     def ranker(draw):
         return lambda part, source: answered(part.law, part, lambda: draw(part, source))
 
-    # (laws are looked up by name, as the registry is: checks stand below what they check)
+    # (laws are looked up by name, as the registry is: checks stand below what they check. Those that a fit would load
+    # only when it draws are loaded before, as each is watched)
+    central = importlib.import_module("dpestim.central")
+    for name in central.__all__:
+        getattr(central, name)
     for module, name, verb, told_by in (("central.additive.law", "NoiseLaw", "add", adder),
                                         ("central.selection.choice", "ChoiceLaw", "draw", chooser),
                                         ("statistics.choice", "Choice", "draw", ranker)):
