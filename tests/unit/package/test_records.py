@@ -77,6 +77,21 @@ def test_what_a_class_says_itself_is_kept():
     assert Kept((1,)) != More((1,))
 
 
+def test_a_frozen_dataclass_of_somebody_else_can_have_their_fields():
+    @dataclasses.dataclass(frozen=True)
+    class Theirs(More):
+        three: int = 3
+
+    made = Theirs((1,), three=4)
+    assert made == Theirs((1,), 2, 4) != Theirs((1,))
+    assert repr(made).endswith("Theirs(one=(1,), two=2, three=4)")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.one = ()
+    with pytest.raises(TypeError, match="frozen"):
+        dataclasses.dataclass(type("Open", (More,), {}))
+    assert hash(of(record)(1)) == hash(OURS(1))
+
+
 def test_they_travel():
     for made in (Kept((1, 2)), More((1,), 3)):
         assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
