@@ -162,8 +162,18 @@ class PrivateModel(PrivateEstimator):
     def _unread(self, X, *, reset, total):
         """Return X as an array of numbers of any type and order, of which no value was looked at."""
         rows = number_rows(X, strict=total, fewest=0 if total else 1)
-        validate_data(self, X if hasattr(X, "columns") else rows, reset=reset, skip_check_array=True)
+        self._note_columns(X, rows, reset)
         return rows
+
+    def _note_columns(self, X, table, reset):
+        """Keep the number of columns of X and their names; not `reset`: compare these with what was kept."""
+        if reset and isinstance(table, np.ndarray) and not hasattr(X, "columns"):
+            # what scikit-learn does with an array, having asked all libraries of frames whether it is theirs: 2 ms
+            self.n_features_in_ = table.shape[1]
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+        else:
+            validate_data(self, X if hasattr(X, "columns") else table, reset=reset, skip_check_array=True)
 
     def _refuse_unless_finite(self, rows, reset):
         """Raise ValueError, which names the column, for a value that is not finite, or missing where none may be."""
@@ -177,7 +187,7 @@ class PrivateModel(PrivateEstimator):
         strict = self._is_strict()
         none = len(getattr(X, "shape", ())) == 2 and not X.shape[0]
         table = X if strict and none else category_rows(X, strict=strict)
-        validate_data(self, X if hasattr(X, "columns") else table, reset=reset, skip_check_array=True)
+        self._note_columns(X, table, reset)
         return columns_of(table), len(table)
 
 

@@ -4,10 +4,13 @@
 first estimator is fitted. Here `__init__` alone is compiled; the other methods are the same functions for all classes.
 """
 
-from dataclasses import FrozenInstanceError, dataclass, fields
+from dataclasses import FrozenInstanceError, dataclass, fields, is_dataclass
 from operator import attrgetter
 from reprlib import recursive_repr
+from threading import Lock
 from typing import dataclass_transform
+
+_lock = Lock()
 
 
 @dataclass_transform(frozen_default=True)
@@ -24,13 +27,25 @@ def record(cls=None, *, eq=True):
     if cls is None:
         return lambda cls: record(cls, eq=eq)
     own = {name for name, value in vars(cls).items() if value is not None}  # (`__eq__` alone makes `__hash__` None)
-    cls = dataclass(repr=False, eq=False)(cls)
+    above = [base.__dataclass_params__ for base in cls.__mro__[1:] if is_dataclass(base)]
+    with _lock:
+        _say(above, frozen=False)  # (`dataclass` refuses to mix frozen classes with others, and must compile no method)
+        try:
+            cls = dataclass(repr=False, eq=False)(cls)
+        finally:
+            _say(above, frozen=True)
+    _say([cls.__dataclass_params__], frozen=True)
     names = [field.name for field in fields(cls) if field.compare]
     cls._key_of = attrgetter(*names, names[0]) if names else staticmethod(type)  # (of one name it would be no tuple)
     for method in (_REPR, *_FROZEN, *(_EQUAL if eq else ())):
         if method.__name__ not in own:
             setattr(cls, method.__name__, method)
     return cls
+
+
+def _say(kinds, frozen):
+    for kind in kinds:
+        kind.frozen = frozen
 
 
 @recursive_repr()

@@ -9,8 +9,6 @@ import numpy as np
 from scipy.special import gammaln, logsumexp
 
 from dpestim.accounting.composed import Series
-from dpestim.accounting.grid import margin
-from dpestim.accounting.loss_pairs import Approximate, Laplace, Points
 from dpestim.privacy.curve import ConcentratedLaw, PureDPLoss, curve_delta, curve_epsilon
 from dpestim.privacy.rounding import OUTWARD, amount, float_up, positive, ratio, share
 from dpestim.records import record
@@ -75,6 +73,9 @@ class _Largest:
 
 def law_of(pair):
     """Return the law of a pair of laws (`dpestim.accounting.loss_pairs`), or None where a loss may be infinite."""
+    from dpestim.accounting.grid import margin
+    from dpestim.accounting.loss_pairs import Approximate, Laplace, Points
+
     if isinstance(pair, Points):
         return pair if pair.is_pure else None
     if isinstance(pair, Approximate):

@@ -6,7 +6,6 @@ from numbers import Integral
 
 import numpy as np
 
-from dpestim.inputs import domain_files
 from dpestim.inputs.categories import CategoryEncoder
 from dpestim.inputs.columns import is_missing, plain_values
 from dpestim.inputs.domains import learn_categories
@@ -136,6 +135,8 @@ class Domain:
         -------
         Domain
         """
+        from dpestim.inputs import domain_files
+
         return cls(domain_files.load(path))
 
     def save(self, path):
@@ -145,6 +146,8 @@ class Domain:
         ----------
         path : str or path
         """
+        from dpestim.inputs import domain_files
+
         domain_files.save(self._columns, path)
 
     # ---------------------------------------------------------------- what looks at rows

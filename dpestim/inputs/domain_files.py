@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import tomllib
 from pathlib import Path
 
 from dpestim.inputs.kinds import Categories, Keys, Numbers, Text
@@ -17,8 +18,6 @@ _DEFAULTS = {"unit": None, "missing": False, "other": None}
 
 def load(path):
     """Return {name: column} of a file, or raise ValueError that says what is wrong with it."""
-    import tomllib  # (its patterns take a while to build, and few domains come from files)
-
     path = Path(path)
     read = {".toml": tomllib.loads, ".json": _json}.get(path.suffix.lower())
     if read is None:

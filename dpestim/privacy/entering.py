@@ -20,6 +20,8 @@ from dpestim.privacy.text import bound
 
 #: What costs nothing, and entries that are no releases.
 _NOTHING = PrivacyGuarantee(0, model="central", neighbours=Neighbours.SUBSTITUTION)
+#: How an entry says whether noise had a seed.
+_SEEDED = {True: "yes", False: "no", None: "unknown"}
 #: (UUID of a ledger, number) of reservations of which nothing is left, as was committed; nothing is ever added to one.
 _empty = set()
 
@@ -46,11 +48,11 @@ class Entering:
         """Enter a release, or what costs nothing; or raise BudgetExceededError."""
         charged = self.state.layout.nothing if kind != RELEASE else account.costs(guarantee, self.state)
         parts, beside = self._covered(charged)
-        self._refuse_overdraft(beside, guarantee)
+        mine = self._refuse_overdraft(beside, guarantee)
         for one, part in parts:
             self._take_back(one, part)
         public = Neighbours.ADD_REMOVE not in (self.state.relation, guarantee.neighbours)
-        self._append(kind, charged, guarantee, estimator, columns, n_rows if public else None)
+        self._append(kind, charged, guarantee, estimator, columns, n_rows if public else None, None if parts else mine)
 
     def foresee(self, guarantees):
         """Return what releases cost together, or raise what `enter` would raise for them in turn."""
@@ -120,11 +122,12 @@ class Entering:
             estimator = self.file.execute(self.state.layout.reservation, (one,)).fetchone()[1]
             self._append(GIVEN_BACK, tuple(-amount for amount in part), _NOTHING, estimator, (f"entry {one}",))
 
-    def _append(self, kind, charged, guarantee, estimator, columns, n_rows=None):
-        """Write an entry and what holds after it."""
+    def _append(self, kind, charged, guarantee, estimator, columns, n_rows=None, mine=None):
+        """Write an entry and what holds after it; mine: what these users will have spent, where that is known."""
         state, file = self.state, self.file
         layout, everybody, label = state.layout, state.everybody, state.label
-        mine = tuple(map(add, self._totals()[0], charged))
+        if mine is None:
+            mine = tuple(map(add, self._totals()[0], charged))
         if not self.users:
             everybody = mine
         else:
@@ -134,7 +137,7 @@ class Entering:
             datetime.now(UTC).isoformat(timespec="microseconds"), kind, str(estimator),
             account.names(tuple(map(str, columns))), self.users, text(guarantee.epsilon), text(guarantee.delta),
             *map(text, charged), guarantee.model, guarantee.neighbours.value,
-            {True: "yes", False: "no", None: "unknown"}[guarantee.seeded], None if n_rows is None else int(n_rows),
+            _SEEDED[guarantee.seeded], None if n_rows is None else int(n_rows),
             *map(text, everybody), *map(text, label),
         )
         length = state.length + 1
@@ -158,13 +161,14 @@ class Entering:
             return tuple(max(map(number, amounts)) for amounts in zip(*rows))
 
     def _refuse_overdraft(self, charged, guarantee, several=False):
-        """Raise BudgetExceededError where an amount is more than is left."""
+        """Raise BudgetExceededError where an amount is more than is left; returns what these users will have spent."""
         state, (mine, beside) = self.state, self._totals()
-        way, budget, spent = state.layout.way, state.budget, tuple(map(add, mine, beside))
-        k = way.short(tuple(map(add, map(add, mine, charged), beside)), budget, charged)
+        way, budget = state.layout.way, state.budget
+        after = tuple(map(add, mine, charged))
+        k = way.short(tuple(map(add, after, beside)), budget, charged)
         if k is None:
-            return
-        needed, notes = charged[k], guarantee.notes
+            return after
+        needed, notes, spent = charged[k], guarantee.notes, tuple(map(add, mine, beside))
         if guarantee.relaxation is not None and isinstance(needed, float):
             notes = (f"Under the relaxation {guarantee.relaxation} the epsilon is {bound(guarantee.relaxed_epsilon)}: "
                      "open a ledger with this relaxation= to pay for the release.",

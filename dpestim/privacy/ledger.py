@@ -21,6 +21,7 @@ from dpestim.privacy.detaching import detached
 from dpestim.privacy.entering import Entering, reserved
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.guarantee import PrivacyGuarantee
+from dpestim.privacy.handles import Handle
 from dpestim.privacy.neighbours import Neighbours
 from dpestim.privacy.shown import ShownLedger
 from dpestim.privacy.store import create, real_path, remember, sweep, temporary_path, transaction
@@ -30,7 +31,7 @@ _DURABILITIES = ("full", "fast")
 _longest = {}
 
 
-class Ledger(ShownLedger):
+class Ledger(Handle, ShownLedger):
     """A budget, and the account of everything that was spent from it.
 
     Each release is charged in one transaction *before* its noise is drawn. A release that exceeds the budget is refused
@@ -121,9 +122,6 @@ class Ledger(ShownLedger):
     Rogers, Roth, Ullman, Vadhan (2016), "Privacy odometers and filters", NeurIPS. Feldman, Zrnic (2021), "Individual
     privacy accounting via a Renyi filter", NeurIPS, theorem 3.1. The proof: ``ledger.md``.
     """
-
-    #: numbers of the reservations on which this handle draws, besides those of blocks
-    _reservations = ()
 
     def __init__(self, epsilon, *, delta=0, path=None, neighbours="substitution", relaxation=None, durability="full",
                  composition="basic"):
@@ -289,10 +287,6 @@ class Ledger(ShownLedger):
         key = self.path, self.uuid
         _longest[key] = max(entering.state.length, _longest.get(key, 0))  # (another thread may have been faster)
 
-    def _draws_on(self):
-        """Return the numbers of the reservations from which charges are taken."""
-        return self._reservations or getattr(ambient.reservation_of(self), "_reservations", ())
-
     def detach(self, estimator):
         """Stop paying for an estimator, Pipeline or search and all estimators in it; returns it.
 
@@ -394,35 +388,6 @@ class Ledger(ShownLedger):
     def __exit__(self, *_):
         ambient.leave(self)
 
-    def __sklearn_clone__(self):
-        return self
-
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self
-
-    def __reduce__(self):
-        return _handle, (type(self), self.path, self.uuid, self.users, self.durability, self._draws_on())
-
-    def __eq__(self, other):
-        return isinstance(other, Ledger) and (self.uuid, self.users) == (other.uuid, other.users)
-
-    def __hash__(self):
-        return hash((self.uuid, self.users))
-
-    def __repr__(self):
-        label = f".for_users({self.users!r})" if self.users else ""
-        return f"Ledger.open({self.path!r}){label}"
-
-    @classmethod
-    def _handle(cls, path, name, users, durability, reservations=()):
-        ledger = cls.__new__(cls)
-        ledger.path, ledger.uuid, ledger.users, ledger.durability = path, name, users, durability
-        ledger._reservations = reservations
-        return ledger
-
     # ---------------------------------------------------------------- inside
 
     def _create(self, terms, layout, budget):
@@ -456,11 +421,6 @@ class Ledger(ShownLedger):
                               "copy: restore the newest copy")
         _longest[key] = state.length
         remember(self.path)
-
-
-def _handle(cls, path, name, users, durability, reservations=()):
-    """Rebuild a pickled handle; the file is looked at when it is next used."""
-    return cls._handle(path, name, users, durability, reservations)
 
 
 def _neighbours(name):

@@ -137,10 +137,14 @@ def telling(told, asked):
     def ranker(draw):
         return lambda part, source: answered(part.law, part, lambda: draw(part, source))
 
-    # (laws are looked up by name, as the registry is: checks stand below what they check)
+    # (laws are looked up by name, as the registry is: checks stand below what they check. Those that a fit would load
+    # only when it draws are loaded before, as each is watched)
+    central = importlib.import_module("dpestim.central")
+    for name in central.__all__:
+        getattr(central, name)
     for module, name, verb, told_by in (("central.additive.law", "NoiseLaw", "add", adder),
                                         ("central.selection.choice", "ChoiceLaw", "draw", chooser),
-                                        ("statistics.plan", "Choice", "draw", ranker)):
+                                        ("statistics.choice", "Choice", "draw", ranker)):
         for cls in subclasses(getattr(importlib.import_module(f"dpestim.{module}"), name)):
             if verb in vars(cls):
                 patches.append(mock.patch.object(cls, verb, told_by(vars(cls)[verb])))

@@ -5,6 +5,7 @@ import codeop
 import doctest
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 import dpestim
+from benchmarks import starts
 from dpestim.base import SUBPACKAGES, all_estimators
 
 PACKAGE = Path(dpestim.__file__).parent
@@ -45,7 +47,6 @@ LONGER = {
     "local/estimates/mixed.py": (490, "one class; half of it are one-line attributes by column, with their docstrings"),
     "local/estimates/planning.py": (470, "two public functions and a result whose docstrings are 150 lines"),
     "local/learning/rounds.py": (465, "one class: the verbs of users and of the server share every state"),
-    "privacy/ledger.py": (480, "one class, whose methods are what users read; what they do is in files beside it"),
 }
 
 
@@ -265,6 +266,13 @@ def test_no_square_root_is_left_to_users():
     assert ROOT_OF.search("data_norm=3**0.5")
 
 
+#: Modules that a first fit has no use for: of others, and ours.
+HEAVY = {"pandas", "matplotlib", "sqlite3", "polars", "tomllib", "asyncio", "dpestim.accuracy", "dpestim.audit",
+         "dpestim.collection", "dpestim.inspection", "dpestim.plots", "dpestim.privacy.ledger", "dpestim.testing"}
+#: Modules of this package that a first fit loads at most: each takes some 0.2 ms.
+MOST_MODULES = 105
+
+
 @pytest.mark.ci
 def test_importing_is_light():
     """scikit-learn itself imports pandas where it is installed; dpestim adds nothing to what scikit-learn loads."""
@@ -276,6 +284,21 @@ def test_importing_is_light():
     assert first == ""
     assert "sklearn" in theirs
     assert ours == theirs
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a process that goes on in several ways")
+def test_a_first_fit_loads_what_it_needs():
+    """How long that takes is measured by `benchmarks/starts.py`; this counts, which is the same on any machine."""
+    program = (f"import os, sys\n{starts.BEFORE}\nbefore = set(sys.modules)\n"
+               f"for name, fit in {starts.FITS!r}.items():\n    if not os.fork():\n        exec(fit)\n"
+               "        print(name, *sorted(set(sys.modules) - before), sep=',', flush=True)\n        os._exit(0)\n"
+               "    os.wait()\n")
+    loaded = {name: set(modules) for name, *modules in (line.split(",") for line in _run(program).splitlines())}
+    assert set(loaded) == set(starts.FITS)
+    for name, modules in loaded.items():
+        assert not modules & HEAVY, f"a fit of {name} loads {sorted(modules & HEAVY)}"
+        ours = [module for module in modules if module.startswith("dpestim")]
+        assert len(ours) <= MOST_MODULES, f"a fit of {name} loads {len(ours)} modules of dpestim"
 
 
 @pytest.mark.ci

@@ -1,0 +1,97 @@
+"""Records behave as frozen dataclasses do, whose methods they share instead of compiling them."""
+
+import copy
+import dataclasses
+import inspect
+import pickle
+
+import pytest
+
+from dpestim.records import record
+
+
+def of(decorator):
+    @decorator
+    class Pair:
+        """Two fields that count, and one that does not."""
+
+        first: int
+        second: str = "b"
+        third: float = dataclasses.field(default=0.0, compare=False, repr=False)
+
+    return Pair
+
+
+OURS, PLAIN = of(record), of(dataclasses.dataclass(frozen=True))
+
+
+@record
+class Kept:
+    """A record of a module, with a text of its own."""
+
+    one: tuple
+
+    def __repr__(self):
+        return "kept"
+
+
+@record(eq=False)
+class Same:
+    """Equal to itself alone."""
+
+    one: int = 1
+
+
+@record
+class More(Kept):
+    """A record with the fields of another one, and one more."""
+
+    two: int = 2
+
+
+def test_they_are_made_compared_and_shown_as_frozen_dataclasses_are():
+    assert inspect.signature(OURS) == inspect.signature(PLAIN)
+    assert [f.name for f in dataclasses.fields(OURS)] == [f.name for f in dataclasses.fields(PLAIN)]
+    assert repr(OURS(1)) == repr(PLAIN(1))
+    assert OURS(1) == OURS(1, "b", 3.0) != OURS(2)
+    assert hash(OURS(1)) == hash(OURS(1, "b", 3.0))
+    assert OURS(1) != PLAIN(1)
+    assert dataclasses.replace(OURS(1), second="c") == OURS(1, "c")
+    assert dataclasses.asdict(OURS(1)) == dataclasses.asdict(PLAIN(1))
+
+
+@pytest.mark.parametrize("name", ["first", "second", "third", "another"])
+def test_nothing_of_them_changes(name):
+    for made in (OURS(1), PLAIN(1)):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(made, name, 2)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            delattr(made, name)
+
+
+def test_what_a_class_says_itself_is_kept():
+    assert repr(Kept((1,))) == "kept"
+    assert repr(More((1,))) == "More(one=(1,), two=2)"
+    assert Same() != Same()
+    assert len({Same(), Same()}) == 2
+    assert Kept((1,)) != More((1,))
+
+
+def test_a_frozen_dataclass_of_somebody_else_can_have_their_fields():
+    @dataclasses.dataclass(frozen=True)
+    class Theirs(More):
+        three: int = 3
+
+    made = Theirs((1,), three=4)
+    assert made == Theirs((1,), 2, 4) != Theirs((1,))
+    assert repr(made).endswith("Theirs(one=(1,), two=2, three=4)")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.one = ()
+    with pytest.raises(TypeError, match="frozen"):
+        dataclasses.dataclass(type("Open", (More,), {}))
+    assert hash(of(record)(1)) == hash(OURS(1))
+
+
+def test_they_travel():
+    for made in (Kept((1, 2)), More((1,), 3)):
+        assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
