@@ -251,15 +251,14 @@ class DPStatistic(Mergeable, CentralMechanism):
 
     def _pay(self, curve=None):
         """Charge one release of which this is known besides (epsilon, delta)."""
-        plain = super()._guarantee()
-        promised = replace(plain, curve=curve)
+        promised = replace(super()._guarantee(), curve=curve)
         if self._find_ledger() is not None:
             self._charge(promised, None)
-        self._promised, self._last_relation = (plain, promised), [promised.neighbours.value]
+        self._promised, self._last_relation = promised, [promised.neighbours.value]
 
     def _guarantee(self):
-        plain, (asked, promised) = super()._guarantee(), getattr(self, "_promised", (None, None))
-        return promised if plain == asked else plain
+        plain, last = super()._guarantee(), getattr(self, "_promised", None)
+        return last if last is not None and replace(last, curve=None) == plain else plain
 
     def _identity(self, n_columns, one=False):
         """Return what was summed, and how: all that another summary must share, from what parameters mean."""
