@@ -7,7 +7,7 @@ from dpestim import statistics
 
 
 def rows(settings):
-    """Yield rows: a histogram of many rows, a quantile, three of them, a mean."""
+    """Yield rows: a histogram of many rows, a quantile, three of them, moments."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=10 * settings.n)
     few, ends = x[: settings.n], {"epsilon": 1.0, "bounds": (-5, 5)}
@@ -23,8 +23,17 @@ def rows(settings):
                lambda: exponential(few, 0.5, 1.0, -5, 5, rng))
     yield _row(settings, "three quartiles", len(few), peer, 1, lambda: statistics.quantile(few, quartiles, **ends),
                lambda: [exponential(few, q, 1 / 3, -5, 5, rng) for q in quartiles])
-    yield _row(settings, "mean", len(few), "numpy.mean of clipped rows (exact)", None,
-               lambda: statistics.mean(few, **ends), lambda: np.clip(few, -5, 5).mean())
+    for name, exact in (("mean", np.mean), ("sum", np.sum), ("var", np.var), ("std", np.std)):
+        yield _row(settings, name, len(few), f"numpy.{name} of clipped rows (exact)", 1, lambda name=name: getattr(
+            statistics, name)(few, **ends), lambda exact=exact: exact(np.clip(few, -5, 5)))
+    # (ten times as many rows do not fit into the cache)
+    yield _row(settings, "mean", len(x), "numpy.mean of clipped rows (exact)", 1,
+               lambda: statistics.mean(x, **ends), lambda: np.clip(x, -5, 5).mean())
+    table = x.reshape(-1, 20)
+    for kind, columns in (("", table), (" in Fortran's order", np.asfortranarray(table))):
+        yield _row(settings, f"means of 20 columns{kind}", len(table), "numpy.mean of clipped rows (exact)", 1,
+                   lambda columns=columns: statistics.mean(columns, **ends),
+                   lambda columns=columns: np.clip(columns, -5, 5).mean(axis=0))
 
 
 def exponential(x, q, epsilon, low, high, rng):

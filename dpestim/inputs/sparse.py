@@ -23,6 +23,11 @@ class SparseRows:
 
     def times(self, factors, matrix):
         """Return the product of these rows, each multiplied by its factor (0 also where no number is), and a matrix."""
+        with np.errstate(all="ignore"):
+            found = (csr_array((self.values, self.index, self.start), shape=self.shape) @ matrix) * factors[:, None]
+        if np.isfinite(found).all():
+            return found
+        # (entries first: what no number is must not be added, and large ones may overflow)
         each = np.repeat(factors, np.diff(self.start))
         values = np.where(each == 0, 0.0, self.values * each)
         return csr_array((values, self.index, self.start), shape=self.shape) @ matrix

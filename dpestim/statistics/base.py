@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import replace
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Integral, Real
 
 import numpy as np
@@ -40,6 +41,19 @@ SHARE = """\
 
 _NEEDS = ('users (whose each row is) and max_rows_per_user (how many rows of each count) need each other, and '
           'neighbours="add_remove": another user may have another number of rows')
+
+
+#: Types of most parameters, of which equal ones of one type mean the same.
+_PLAIN = (float, int, str, bool, type(None))
+
+
+@lru_cache(maxsize=256, typed=True)
+def _exact_budget(epsilon, delta):
+    """Return (epsilon, delta, None), exact, or raise ValueError."""
+    epsilon = canonical_epsilon(epsilon)
+    if epsilon < LEAST_EPSILON:
+        raise ValueError("epsilon is too small: it must be at least 1e-100")
+    return epsilon, declared_delta(delta), None
 
 
 class DPStatistic(Mergeable, CentralMechanism):
@@ -299,10 +313,9 @@ class DPStatistic(Mergeable, CentralMechanism):
 
     def _budget(self):
         self._relation()
-        epsilon = canonical_epsilon(self.epsilon)
-        if epsilon.denominator > LEAST_EPSILON.denominator and epsilon < LEAST_EPSILON:
-            raise ValueError("epsilon is too small: it must be at least 1e-100")
-        return epsilon, declared_delta(getattr(self, "delta", None)), None
+        epsilon, delta = self.epsilon, getattr(self, "delta", None)
+        known = type(epsilon) in _PLAIN and type(delta) in _PLAIN
+        return (_exact_budget if known else _exact_budget.__wrapped__)(epsilon, delta)
 
     def _rows(self):
         """Return how many rows a user may have."""
@@ -364,7 +377,7 @@ class DPStatistic(Mergeable, CentralMechanism):
             level = float(getattr(self, "level", None) or 0.95)
         axes = self._axes(np.shape(value), keys, names)
         return Result(value, error, self._guarantee(), self._about, keys, ends, axes, level,
-                      units_of(self, names) if self._units is None else self._units)
+                      self._units if self._units is not None else units_of(self, names))
 
     def _axes(self, shape, keys, names):
         """Return (what it is, the label of each entry) of each axis of a value."""

@@ -93,6 +93,8 @@ def curve_of_either(epsilon, delta):
 
 def equal_shares(changes):
     """Return (weights, l1, l2_squared): weighted numbers, of which all may change, cost equal shares of a budget."""
+    if len(changes) == 1:
+        return [1], changes[0], changes[0] ** 2
     top = max(changes) << _EVEN
     weights = [top // change for change in changes]
     common = math.gcd(*weights)

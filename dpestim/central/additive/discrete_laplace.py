@@ -98,7 +98,7 @@ class DiscreteLaplaceLaw(NoiseLaw):
         """Return an upper bound of P[abs(Z) >= k] = 2 a^k / (1 + a)."""
         return 2 * exp_bounds(self.rate_of_decay * k, 40)[1] / (1 + exp_bounds(self.rate_of_decay, 40)[0])
 
-    @property
+    @cached_property
     def variance_steps(self):
         """The variance of Z, 2 a / (1 - a)^2."""
         rate = float(self.rate_of_decay)
