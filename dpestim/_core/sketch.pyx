@@ -1,4 +1,4 @@
-"""Count-mean sketches over linear hashes: buckets, signs, counts of packed bits, and sums over all hashes.
+"""Count-mean sketches over linear hashes: buckets, signs and their reports, counts, and sums over all hashes.
 
 Hash j maps the bits of a code to the exclusive or of columns: bit i of the code brings columns[j, i].
 """
@@ -6,14 +6,23 @@ Hash j maps the bits of a code to the exclusive or of columns: bit i of the code
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
+from dpestim._core.grr cimport dpestim_join, dpestim_u128
+
 cdef extern from "hadamard.h" nogil:
     uint64_t dpestim_odd_ones(uint64_t x) noexcept
+    uint64_t dpestim_high(uint64_t a, uint64_t b) noexcept
+    bint dpestim_less(dpestim_u128 a, dpestim_u128 b) noexcept
 
 ctypedef fused code_t:
     uint8_t
     uint16_t
     uint32_t
     uint64_t
+
+ctypedef fused field_t:
+    uint8_t
+    uint16_t
+    uint32_t
 
 #: Values that are summed up at a time: their sums stay in the first-level cache while all hashes pass.
 DEF BLOCK = 4096
@@ -86,6 +95,65 @@ def signs(
             for i in range(n):
                 out[i] = <uint8_t>dpestim_odd_ones(
                     rows[i] & _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits))
+
+
+def answer(
+    const code_t[::1] codes,         # IN   values
+    const uint64_t[::1] seeds,       # IN   a word a record: the cell, hash and row, of k m is floor(word k m / 2^64)
+    const uint64_t[::1] words,       # IN   one or two words a record, high word first
+    keep,                            # IN   the sign is kept below this, out of 2^64 or 2^128
+    const uint32_t[:, ::1] columns,  # IN   (k, bits of a code)
+    int log_m,                       # IN   there are m = 2^log_m buckets
+    field_t[:, ::1] out,             # OUT  (n, 3): hash, row, sign
+):
+    """Write a Hadamard report of every record in one pass: cell, sign of its bucket, randomised response."""
+    cdef Py_ssize_t n = codes.shape[0], n_bits = columns.shape[1], i
+    cdef uint32_t mask = <uint32_t>((<uint64_t>1 << (n_bits if n_bits < 32 else 32)) - 1), j, row, bucket
+    cdef uint64_t cell, n_cells, sign, low = keep & 0xFFFFFFFFFFFFFFFF
+    cdef dpestim_u128 keep2 = dpestim_join(keep >> 64, low)
+    cdef bint one = words.shape[0] == n, same
+    if seeds.shape[0] != n or out.shape[0] != n or out.shape[1] != 3 or (not one and words.shape[0] != 2 * n):
+        raise ValueError("codes, words and out differ in length")
+    if columns.shape[0] == 0 or not 0 < n_bits <= 64 or not 0 <= log_m < 32 or columns.shape[0] >= 1 << 31:
+        raise ValueError("columns must hold at least one hash, and buckets must be fewer than 2^32")
+    n_cells, same = <uint64_t>columns.shape[0] << log_m, _is_identity(columns)
+    with nogil:
+        for i in range(n):
+            cell = dpestim_high(seeds[i], n_cells)
+            j, row = <uint32_t>(cell >> log_m), <uint32_t>(cell & ((<uint64_t>1 << log_m) - 1))
+            bucket = <uint32_t>codes[i] & mask if same else _bucket(codes[i], &columns[j, 0], n_bits)
+            if one:
+                sign = words[i] >= low
+            else:
+                sign = not dpestim_less(dpestim_join(words[2 * i], words[2 * i + 1]), keep2)
+            out[i, 0] = <field_t>j
+            out[i, 1] = <field_t>row
+            out[i, 2] = <field_t>(sign ^ dpestim_odd_ones(row & bucket))
+
+
+def tally(
+    const field_t[:, ::1] reports,   # IN   (n, 3): hash, row, sign
+    int log_m,                       # IN   there are m = 2^log_m buckets
+    int64_t[::1] counts,             # OUT  (2 k m), added to
+):
+    """Add a histogram of Hadamard reports; return whether all had a cell and a sign (if not, `counts` is of no use).
+
+    A field is read once and compared before it is used as an index, as `dpestim._core.grr.count` does.
+    """
+    cdef Py_ssize_t n = reports.shape[0], i
+    cdef uint64_t k, j, row, sign
+    cdef bint good = True
+    if reports.shape[1] != 3 or not 0 <= log_m < 32 or counts.shape[0] % (<Py_ssize_t>2 << log_m):
+        raise ValueError("reports and counts differ in width")
+    k = <uint64_t>counts.shape[0] >> (log_m + 1)
+    with nogil:
+        for i in range(n):
+            j, row, sign = reports[i, 0], reports[i, 1], reports[i, 2]
+            if (j >= k) | (row >> log_m != 0) | (sign > 1):
+                good = False
+                break
+            counts[<Py_ssize_t>((j << log_m | row) << 1 | sign)] += 1
+    return good
 
 
 cdef inline void _flush(uint8_t *lanes, int64_t *row, Py_ssize_t m) noexcept nogil:

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpestim._core import grr, hadamard, sketch
+from dpestim._core import hadamard, sketch
 from dpestim.inputs import smallest_dtype
 from dpestim.local import pivots
 from dpestim.local.categories.open import OpenFrequencyEstimator
@@ -175,13 +175,9 @@ class HCMS(FieldReports, Sketch):
 
     def privatize(self, codes, words, out):
         """Write (hash, row, sign) for each code."""
-        cells, answers = drawn_below(self.n_hashes * self.n_buckets, words), np.empty(len(codes), np.uint8)
-        hashes = cells >> np.uint32(self.n_buckets.bit_length() - 1)  # (a power of two: a division takes longer)
-        rows = cells & np.uint32(self.n_buckets - 1)
-        signs = self._signs(codes, hashes, rows)
-        grr.privatize(signs, words.dense(Stage.RESPONSE, self.weights.n_words), self.weights.keep, self.weights.other,
-                      answers)
-        out[:, 0], out[:, 1], out[:, 2] = hashes, rows, answers
+        sketch.answer(np.ascontiguousarray(codes, self.code_dtype), words.dense(Stage.SEED, 1),
+                      words.dense(Stage.RESPONSE, self.weights.n_words), self.weights.keep, self.columns,
+                      self.n_buckets.bit_length() - 1, out)
 
     def public_part(self, reports):
         """Return the hash and the row."""
@@ -189,11 +185,7 @@ class HCMS(FieldReports, Sketch):
 
     def count(self, reports, counts):
         """Add a histogram of the reports."""
-        cells = reports[:, 0].astype(np.uint32)
-        for part, size in ((1, self.n_buckets), (2, 2)):
-            cells *= np.uint32(size)  # (in place: of a million cells each copy takes longer than this)
-            cells += reports[:, part]
-        if not grr.count(cells, counts):
+        if not sketch.tally(np.ascontiguousarray(reports), self.n_buckets.bit_length() - 1, counts):
             raise ValueError("a report must name a hash, a row and a sign within their ranges: check that client and "
                              "server have the same parameters")
 
