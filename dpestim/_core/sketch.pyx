@@ -10,8 +10,19 @@ from dpestim._core.grr cimport dpestim_join, dpestim_u128
 
 cdef extern from "hadamard.h" nogil:
     uint64_t dpestim_odd_ones(uint64_t x) noexcept
-    uint64_t dpestim_high(uint64_t a, uint64_t b) noexcept
     bint dpestim_less(dpestim_u128 a, dpestim_u128 b) noexcept
+
+cdef extern from "sketch.h" nogil:
+    enum:
+        DPESTIM_SKETCH_ROWS
+    void dpestim_sketch_cells(const uint64_t *u, size_t n, uint64_t n_cells, uint32_t *cells) noexcept
+    void dpestim_sketch_turns(const uint64_t *u, size_t n, uint64_t keep, uint32_t *turns) noexcept
+    void dpestim_sketch_write_8(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m, uint8_t *out) noexcept
+    void dpestim_sketch_write_16(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m, uint16_t *out) noexcept
+    void dpestim_sketch_write_32(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m, uint32_t *out) noexcept
+    bint dpestim_sketch_places_8(const uint8_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
+    bint dpestim_sketch_places_16(const uint16_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
+    bint dpestim_sketch_places_32(const uint32_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
 
 ctypedef fused code_t:
     uint8_t
@@ -107,28 +118,42 @@ def answer(
     field_t[:, ::1] out,             # OUT  (n, 3): hash, row, sign
 ):
     """Write a Hadamard report of every record in one pass: cell, sign of its bucket, randomised response."""
-    cdef Py_ssize_t n = codes.shape[0], n_bits = columns.shape[1], i
-    cdef uint32_t mask = <uint32_t>((<uint64_t>1 << (n_bits if n_bits < 32 else 32)) - 1), j, row, bucket
-    cdef uint64_t cell, n_cells, sign, low = keep & 0xFFFFFFFFFFFFFFFF
+    cdef Py_ssize_t n = codes.shape[0], n_bits = columns.shape[1], start, size, i
+    cdef uint32_t mask = <uint32_t>((<uint64_t>1 << (n_bits if n_bits < 32 else 32)) - 1)
+    cdef uint32_t cells[DPESTIM_SKETCH_ROWS]
+    cdef uint32_t buckets[DPESTIM_SKETCH_ROWS]
+    cdef uint32_t turns[DPESTIM_SKETCH_ROWS]
+    cdef uint64_t low = keep & 0xFFFFFFFFFFFFFFFF
     cdef dpestim_u128 keep2 = dpestim_join(keep >> 64, low)
     cdef bint one = words.shape[0] == n, same
     if seeds.shape[0] != n or out.shape[0] != n or out.shape[1] != 3 or (not one and words.shape[0] != 2 * n):
         raise ValueError("codes, words and out differ in length")
-    if columns.shape[0] == 0 or not 0 < n_bits <= 64 or not 0 <= log_m < 32 or columns.shape[0] >= 1 << 31:
-        raise ValueError("columns must hold at least one hash, and buckets must be fewer than 2^32")
-    n_cells, same = <uint64_t>columns.shape[0] << log_m, _is_identity(columns)
+    if columns.shape[0] == 0 or not 0 < n_bits <= 64 or not 0 <= log_m < 31 or columns.shape[0] << log_m >= 1 << 31:
+        raise ValueError("columns must hold at least one hash, and cells must be fewer than 2^31")
+    same = _is_identity(columns)
     with nogil:
-        for i in range(n):
-            cell = dpestim_high(seeds[i], n_cells)
-            j, row = <uint32_t>(cell >> log_m), <uint32_t>(cell & ((<uint64_t>1 << log_m) - 1))
-            bucket = <uint32_t>codes[i] & mask if same else _bucket(codes[i], &columns[j, 0], n_bits)
-            if one:
-                sign = words[i] >= low
+        start = 0
+        while start < n:
+            size = DPESTIM_SKETCH_ROWS if n - start > DPESTIM_SKETCH_ROWS else n - start
+            dpestim_sketch_cells(&seeds[start], size, <uint64_t>columns.shape[0] << log_m, cells)
+            if same:
+                for i in range(size):
+                    buckets[i] = <uint32_t>codes[start + i] & mask
             else:
-                sign = not dpestim_less(dpestim_join(words[2 * i], words[2 * i + 1]), keep2)
-            out[i, 0] = <field_t>j
-            out[i, 1] = <field_t>row
-            out[i, 2] = <field_t>(sign ^ dpestim_odd_ones(row & bucket))
+                for i in range(size):
+                    buckets[i] = _bucket(codes[start + i], &columns[cells[i] >> log_m, 0], n_bits)
+            if one:
+                dpestim_sketch_turns(&words[start], size, low, turns)
+            else:
+                for i in range(start, start + size):
+                    turns[i - start] = not dpestim_less(dpestim_join(words[2 * i], words[2 * i + 1]), keep2)
+            if field_t is uint8_t:
+                dpestim_sketch_write_8(cells, buckets, turns, size, log_m, &out[start, 0])
+            elif field_t is uint16_t:
+                dpestim_sketch_write_16(cells, buckets, turns, size, log_m, &out[start, 0])
+            else:
+                dpestim_sketch_write_32(cells, buckets, turns, size, log_m, &out[start, 0])
+            start += size
 
 
 def tally(
@@ -138,21 +163,33 @@ def tally(
 ):
     """Add a histogram of Hadamard reports; return whether all had a cell and a sign (if not, `counts` is of no use).
 
-    A field is read once and compared before it is used as an index, as `dpestim._core.grr.count` does.
+    A field is read once and compared before it is used as an index, as `dpestim._core.grr.count` does. Places are
+    worked out some hundred at a time, so that many counters far from each other are fetched at once.
     """
-    cdef Py_ssize_t n = reports.shape[0], i
-    cdef uint64_t k, j, row, sign
+    cdef Py_ssize_t n = reports.shape[0], start, size, i
+    cdef uint32_t places[DPESTIM_SKETCH_ROWS]
+    cdef uint32_t k
     cdef bint good = True
-    if reports.shape[1] != 3 or not 0 <= log_m < 32 or counts.shape[0] % (<Py_ssize_t>2 << log_m):
+    if reports.shape[1] != 3 or not 0 <= log_m < 31 or counts.shape[0] % (<Py_ssize_t>2 << log_m):
         raise ValueError("reports and counts differ in width")
-    k = <uint64_t>counts.shape[0] >> (log_m + 1)
+    if counts.shape[0] >= <Py_ssize_t>1 << 32:
+        raise ValueError("counts must be fewer than 2^32")
+    k = <uint32_t>(counts.shape[0] >> (log_m + 1))
     with nogil:
-        for i in range(n):
-            j, row, sign = reports[i, 0], reports[i, 1], reports[i, 2]
-            if (j >= k) | (row >> log_m != 0) | (sign > 1):
-                good = False
+        start = 0
+        while start < n:
+            size = DPESTIM_SKETCH_ROWS if n - start > DPESTIM_SKETCH_ROWS else n - start
+            if field_t is uint8_t:
+                good = dpestim_sketch_places_8(&reports[start, 0], size, k, log_m, places)
+            elif field_t is uint16_t:
+                good = dpestim_sketch_places_16(&reports[start, 0], size, k, log_m, places)
+            else:
+                good = dpestim_sketch_places_32(&reports[start, 0], size, k, log_m, places)
+            if not good:
                 break
-            counts[<Py_ssize_t>((j << log_m | row) << 1 | sign)] += 1
+            for i in range(size):
+                counts[places[i]] += 1
+            start += size
     return good
 
 

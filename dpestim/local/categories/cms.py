@@ -8,6 +8,7 @@ import numpy as np
 from dpestim._core import hadamard, sketch
 from dpestim.inputs import smallest_dtype
 from dpestim.local import pivots
+from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.open import OpenFrequencyEstimator
 from dpestim.local.categories.sketch import Sketch, drawn_below
 from dpestim.local.categories.supports import Bits, success_of_sets
@@ -149,6 +150,8 @@ class HCMS(FieldReports, Sketch):
     """
 
     field_names = ("hash", "row", "sign")
+    count_refuses = True
+    block_words = GRR.block_words
 
     def __init__(self, epsilon, n_categories, n_hashes=None, n_buckets=None, hash_seed=0):
         super().__init__(epsilon, n_categories, n_hashes, n_buckets, hash_seed)
@@ -186,6 +189,7 @@ class HCMS(FieldReports, Sketch):
     def count(self, reports, counts):
         """Add a histogram of the reports."""
         if not sketch.tally(np.ascontiguousarray(reports), self.n_buckets.bit_length() - 1, counts):
+            self.check_reports(reports)  # (it says which field)
             raise ValueError("a report must name a hash, a row and a sign within their ranges: check that client and "
                              "server have the same parameters")
 
