@@ -241,7 +241,7 @@ def test_reports_of_signs_word_by_word(dtype, n_words, n_hashes, n_buckets):
                   lambda: sketch.answer(codes, seeds, words[1:].copy(), keep, law.columns, 4, out),
                   lambda: sketch.answer(codes, seeds, words, keep, law.columns, 31, out),
                   lambda: sketch.answer(codes, seeds, words, keep, law.columns[:0].copy(), 4, out)):
-        with pytest.raises(ValueError, match="must|differ"):
+        with pytest.raises(ValueError, match=r"must|differ"):
             wrong()
 
 
@@ -256,7 +256,7 @@ def test_a_server_that_reads_reports_once_refuses_the_same(field, categories):
     for wrong in (est.randomizers_[0].field_limits[field], np.iinfo(reports.dtype).max, 1 << 8):
         bad = reports.copy()
         bad[7, field] = wrong % (1 << 8 * reports.itemsize) or 255
-        with pytest.raises(ValueError, match="reports? .*must (be below|fit)"):
+        with pytest.raises(ValueError, match=r"reports? .*must (be below|fit)"):
             est.aggregate(bad)
         for kept, now in zip(before, est._counts):
             np.testing.assert_array_equal(kept, now)
