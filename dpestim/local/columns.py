@@ -202,16 +202,16 @@ class Columns:
         """Return the counts of checked reports, column by column."""
         totals = []
         for law, columns in zip(self.laws, self.slices):
-            part = reports[:, columns]
+            part, size = reports[:, columns], law.served_rows
 
-            def task(first, last, law=law, part=part):
+            def task(first, last, law=law, part=part, size=size):
                 counts = np.zeros(law.n_counts, np.int64)
-                for start in range(first * COUNT_ROWS, min(last * COUNT_ROWS, len(part)), COUNT_ROWS):
-                    block = part[start : start + COUNT_ROWS]
+                for start in range(first * size, min(last * size, len(part)), size):
+                    block = part[start : start + size]
                     law.count(np.ascontiguousarray(block, law.report_dtype), counts)
                 return counts
 
-            totals.append(_sum(parallel.run(task, -(-len(part) // COUNT_ROWS), n_jobs,
+            totals.append(_sum(parallel.run(task, -(-len(part) // size), n_jobs,
                                             most=_worth(law, len(part), law.count_ns))))
         return totals
 

@@ -21,6 +21,8 @@ from dpestim.rng import Stage
 
 #: Hashes over which guessing is averaged, where there are more; four times as many rows of them.
 MOST_GUESSED = 64
+#: Counters from which on they are far apart in memory, and reports that are then counted together.
+_MANY, _TOGETHER = 1 << 17, 1 << 20
 
 
 class CMS(Sketch):
@@ -163,6 +165,16 @@ class HCMS(FieldReports, Sketch):
         self.report_bits = math.log2(self.n_counts)
         self.p_star = Fraction(self.weights.keep, self.weights.total)
         self.q_star = self.collisions * self.p_star + (1 - self.collisions) / 2
+
+    @property
+    def served_rows(self):
+        """Rows of reports that a server counts at a time: many where counters are, which are all read and written."""
+        return _TOGETHER if self.n_counts >= _MANY else Sketch.served_rows
+
+    @property
+    def counted_rows(self):
+        """Rows that are counted together in a fit, whole blocks."""
+        return self.block_rows * (_TOGETHER // self.block_rows) if self.n_counts >= _MANY else super().counted_rows
 
     def _default_buckets(self):
         # one bit is sent whatever their number is: collisions are avoided as long as the counts fit

@@ -245,6 +245,18 @@ def test_reports_of_signs_word_by_word(dtype, n_words, n_hashes, n_buckets):
             wrong()
 
 
+def test_many_counters_are_bytes_first_which_may_overflow():
+    reports = np.zeros((1 << 15, 3), np.uint32)
+    reports[600:, 1] = np.arange((1 << 15) - 600)
+    reports[-400:-9, 2] = 1
+    counts = np.full(1 << 17, 3, np.int64)
+    assert sketch.tally(reports, 16, counts)
+    np.testing.assert_array_equal(counts, 3 + np.bincount(2 * reports[:, 1] + reports[:, 2], minlength=1 << 17))
+    assert counts[0] == 3 + 601
+    reports[20_000, 2] = 2
+    assert not sketch.tally(reports, 16, counts)
+
+
 @pytest.mark.parametrize("field", range(3))
 @pytest.mark.parametrize("categories", [[range(9)], [range(9), range(900)]])
 def test_a_server_that_reads_reports_once_refuses_the_same(field, categories):
