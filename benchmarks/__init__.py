@@ -32,8 +32,9 @@ stays.
   "vector" the operations on 32-bit lanes a second of a single-precision matrix product, a multiply-add being two (a
   proxy: float pipes are not integer pipes).
   The share is the time that the row's unavoidable bytes or lane operations would take, divided by our time.
-* **Threads** stand beside a control, SHA-256 on two threads in the same repeats: where the control does not scale (five
-  attempts), the machine was busy or has no second core, and the row is not judged.
+* **Threads** stand beside what two threads of this machine gain, measured in the same repeats: in arithmetic (SHA-256)
+  and in reading memory. Where arithmetic does not scale (five attempts), the machine was busy or has no second core,
+  and the row is not judged.
 * **Memory** is the kernel's high-water mark of the resident set during `fit` in a fresh process, reset when the input
   exists. (Not ``ru_maxrss``: a child inherits its parent's through fork and exec.)
 
@@ -45,10 +46,11 @@ SDLDP paper again (its package is `sdldp/`), with pictures and a table of what i
 Mechanisms come from the registry (`dpestim.base.all_estimators`): a newcomer is timed with no line here. A baseline for
 it is one entry in ``frequencies.PEERS``.
 
-Files: `_harness.py` (repeats, limits, header, table), `frequencies.py` (mechanisms, threads, latency), `family.py`
-(kernels of single mechanisms), `numbers.py` (piecewise mechanisms, expectation maximisation), `logistic.py` (one
-model, narrow, wide and sparse), `shuffle.py` (protocols and bounds), `fits.py` (each model and transformer beside its
-namesake), `memory.py` (one fit, and a stream of batches), `words.py` (random words), `encoding.py` (columns of
-strings), `keyvalue.py` (sets of pairs), `profile.py` (where the time of `fit` goes), `distributed.py` (what
-Dask and Spark add to a bare loop), `attributes.py` (designs of joint tables, models from them, times of many columns).
+Files: `_harness.py` (repeats, limits, header, table), `frequencies.py` (mechanisms, latency), `threads.py` (two of them
+beside one), `family.py` (kernels of single mechanisms), `numbers.py` (piecewise mechanisms, expectation maximisation),
+`logistic.py` (one model, narrow, wide and sparse), `shuffle.py` (protocols and bounds), `fits.py` (each model and
+transformer beside its namesake), `memory.py` (one fit, and a stream of batches), `words.py` (random words),
+`encoding.py` (columns of strings), `keyvalue.py` (sets of pairs), `profile.py` (where the time of `fit` goes),
+`distributed.py` (what Dask and Spark add to a bare loop), `attributes.py` (designs of joint tables, models from them,
+times of many columns).
 """

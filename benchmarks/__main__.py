@@ -35,6 +35,7 @@ from benchmarks import (
     stability,
     starts,
     statistics,
+    threads,
     vectors,
     words,
 )
@@ -42,7 +43,7 @@ from benchmarks._harness import Settings, header, line, write
 
 #: In the order in which they run; `python -m benchmarks NAME ...` chooses, `--all` takes all.
 MODULES = {module.__name__.rpartition(".")[2]: module for module in (
-    frequencies, family, sketches, heavy_hitters, itemsets, longitudinal, numbers, rows, vectors, keyvalue,
+    frequencies, threads, family, sketches, heavy_hitters, itemsets, longitudinal, numbers, rows, vectors, keyvalue,
     distributions, ranges, personalized, words, central, selection, sparse_vector, stability, statistics, shuffle,
     encoding, collection, ledger, starts, logistic, fits, memory, profile, distributed,
 )}

@@ -1,16 +1,14 @@
-"""The mechanisms of the registry: every verb, hand-written baselines where there are any, threads and latency."""
+"""The mechanisms of the registry: every verb, hand-written baselines where there are any, and latency."""
 
-import hashlib
 import os
 import statistics
 import time
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from benchmarks._harness import Row, interleave, limit, n_cores, share
+from benchmarks._harness import Row, interleave, limit, share
 from dpestim._core import build
 from dpestim.base import all_estimators
 from dpestim.local import OLHFrequencyEstimator, PGRFrequencyEstimator
@@ -22,8 +20,6 @@ DOMAINS = (1024, 16)
 MOST_REPORTS = 500_000_000
 #: Bits of a threshold: probabilities are multiples of 2**-64.
 WORD = 1 << 64
-#: What two threads must gain, where a control of two independent hashes gains at least so much.
-THREADS_TARGET, LEAST_CONTROL = 1.85, 1.8
 
 
 def mechanisms():
@@ -267,10 +263,6 @@ def rows(settings):
             yield from _latency_rows(settings, name, cls, d)
     for epsilon in (1.0, 2.0, 4.0):
         yield _decoding_row(settings, epsilon)
-    for name, cls in mechanisms():
-        row = _thread_row(settings, name, cls)
-        if row is not None:
-            yield row
 
 
 def _decoding_row(settings, epsilon, d=1024):
@@ -351,42 +343,3 @@ def latency_rows(settings, text, client, server, record):
             share=times["entropy"] / times[where],
             repeats=calls,
         ).judge(settings, target)
-
-
-def _thread_row(settings, name, cls):
-    """Return one thread against two, beside SHA-256 on one and two threads; None: a mechanism for fewer values."""
-    row = Row(f"{name} fit, 2 threads", peer="1 thread", target=f"{THREADS_TARGET:g}x")
-    if n_cores() < 2:
-        row.note = "not measured: one core"
-        return row
-    try:
-        case = case_of(cls, settings.n, 1024)
-        start = time.perf_counter()
-        case.fit()
-    except ValueError:
-        return None
-    if time.perf_counter() - start < 0.1:  # a longer time is easier to compare
-        case = Case(cls, settings.n_large, 1024)
-    row.name = f"{name} fit, 2 threads, {case.n:,} x {case.d}"
-    data = bytes(1 << (22 if settings.quick else 26))
-    with ThreadPoolExecutor(2) as pool:
-        contestants = {
-            "1": lambda: estimator(cls, case.d, n_jobs=1).fit(case.X),
-            "sha 1": lambda: [hashlib.sha256(data).digest() for _ in range(2)],
-            "2": lambda: estimator(cls, case.d, n_jobs=2).fit(case.X),
-            "sha 2": lambda: list(pool.map(lambda _: hashlib.sha256(data).digest(), range(2))),
-        }
-        for attempt in range(1 if settings.quick else 5):
-            # tried again where the control, and nothing else, says that the machine was busy
-            time.sleep(2 if attempt else 0)
-            times, _, row.repeats = interleave(contestants, slow=4)
-            control = times["sha 1"] / times["sha 2"]
-            if control >= LEAST_CONTROL:
-                break
-    row.ours, row.baseline, row.ratio = times["2"], times["1"], times["1"] / times["2"]
-    row.note = f"control (SHA-256) {control:.2f}x"
-    row.judge(settings, THREADS_TARGET)
-    if control < LEAST_CONTROL:
-        row.met = None
-        row.note += f": below {LEAST_CONTROL:g}x, not judged"
-    return row

@@ -11,6 +11,8 @@ from dpestim.local import CMSFrequencyEstimator, HCMSFrequencyEstimator
 BLOCK, VALUES = 1 << 14, 1 << 16
 #: No part of a sketch is slower than in NumPy, which is handed codes, and neither checks nor merges.
 TARGET = 1
+#: Goals beyond that.
+GOALS = {"HCMS fit": 5, "HCMS aggregate": 5}
 
 
 def rows(settings):
@@ -47,8 +49,9 @@ def _aggregate(settings, name, case, count):
                                           "limit": limit("memory")})
     if not np.array_equal(results["ours"]._counts[0], results["numpy"]):
         raise RuntimeError(f"{name}: NumPy counts something else")
+    counters = 2 * results["numpy"].nbytes  # (new memory is cleared, and then written)
     return _row(settings, f"{name} aggregate", case, times, repeats, "NumPy, a histogram for each hash",
-                limit="memory", share=share("memory", times["limit"], reports.nbytes, times["ours"]))
+                limit="memory", share=share("memory", times["limit"], reports.nbytes + counters, times["ours"]))
 
 
 def _frequencies(settings, name, case, estimate):
@@ -62,7 +65,7 @@ def _frequencies(settings, name, case, estimate):
 
 def _row(settings, text, case, times, repeats, peer, **more):
     return Row(f"{text}, {case.n:,} x {case.d:,}", ours=times["ours"], peer=peer, baseline=times["numpy"],
-               ratio=times["numpy"] / times["ours"], repeats=repeats, **more).judge(settings, TARGET)
+               ratio=times["numpy"] / times["ours"], repeats=repeats, **more).judge(settings, GOALS.get(text, TARGET))
 
 
 # ---------------------------------------------------------------- baselines

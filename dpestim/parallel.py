@@ -25,15 +25,16 @@ def check_n_jobs(n_jobs):
         raise ValueError("n_jobs must be None or an integer other than 0")
 
 
-def run(task, n_blocks, n_jobs=None, pieces=1):
+def run(task, n_blocks, n_jobs=None, pieces=1, most=None):
     """Call ``task(first, last)`` on contiguous runs that cover range(n_blocks); return the results in order.
 
     `n_jobs` is scikit-learn's: None is one thread unless a joblib context says otherwise. The kernels and the cipher
     release the GIL, so threads are all it takes. One task a block would scale badly: each thread takes its share of
     blocks in so many `pieces`. Whoever is free takes the next one, this thread too, and what no other thread has
-    begun by then is not waited for: on a busy machine many threads are hardly slower than one.
+    begun by then is not waited for: on a busy machine many threads are hardly slower than one. `most`: so many threads
+    at most, because more would take longer.
     """
-    n = min(effective_n_jobs(n_jobs), n_blocks) if n_blocks > 1 else 1
+    n = min(effective_n_jobs(n_jobs), n_blocks, n_blocks if most is None else most) if n_blocks > 1 else 1
     if n <= 1:
         return [task(0, n_blocks)]
     n_runs = min(n * pieces, n_blocks)

@@ -36,7 +36,7 @@ from dpestim._core import build
 
 #: Bytes of keystream drawn at a time, so that a thread asks for the interpreter's lock rarely. The zeros that are
 #: encrypted are never written to: the system keeps one page of them, whatever their number.
-_CHUNK = 1 << 20
+_CHUNK = 1 << 21
 _ZEROS = memoryview(bytes(_CHUNK))
 #: Bytes from which on GCM is faster, its set-up included, and the most that one nonce allows.
 _GCM_LEAST, _GCM_MOST = 1 << 18, 16 * ((1 << 32) - 2)

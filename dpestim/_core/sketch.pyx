@@ -1,4 +1,4 @@
-"""Count-mean sketches over linear hashes: buckets, signs, counts of packed bits, and sums over all hashes.
+"""Count-mean sketches over linear hashes: buckets, signs and their reports, counts, and sums over all hashes.
 
 Hash j maps the bits of a code to the exclusive or of columns: bit i of the code brings columns[j, i].
 """
@@ -6,8 +6,23 @@ Hash j maps the bits of a code to the exclusive or of columns: bit i of the code
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
+from dpestim._core.grr cimport dpestim_join, dpestim_u128
+
 cdef extern from "hadamard.h" nogil:
     uint64_t dpestim_odd_ones(uint64_t x) noexcept
+    bint dpestim_less(dpestim_u128 a, dpestim_u128 b) noexcept
+
+cdef extern from "sketch.h" nogil:
+    enum:
+        DPESTIM_SKETCH_ROWS
+    void dpestim_sketch_cells(const uint64_t *u, size_t n, uint64_t n_cells, uint32_t *cells) noexcept
+    void dpestim_sketch_turns(const uint64_t *u, size_t n, uint64_t keep, uint32_t *turns) noexcept
+    void dpestim_sketch_write_8(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m, uint8_t *out) noexcept
+    void dpestim_sketch_write_16(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m, uint16_t *out) noexcept
+    void dpestim_sketch_write_32(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m, uint32_t *out) noexcept
+    bint dpestim_sketch_places_8(const uint8_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
+    bint dpestim_sketch_places_16(const uint16_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
+    bint dpestim_sketch_places_32(const uint32_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
 
 ctypedef fused code_t:
     uint8_t
@@ -15,6 +30,13 @@ ctypedef fused code_t:
     uint32_t
     uint64_t
 
+ctypedef fused field_t:
+    uint8_t
+    uint16_t
+    uint32_t
+
+#: Counters from which on reports are first counted in bytes, which take an eighth of the memory.
+DEF MANY = 1 << 17
 #: Values that are summed up at a time: their sums stay in the first-level cache while all hashes pass.
 DEF BLOCK = 4096
 
@@ -86,6 +108,107 @@ def signs(
             for i in range(n):
                 out[i] = <uint8_t>dpestim_odd_ones(
                     rows[i] & _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits))
+
+
+def answer(
+    const code_t[::1] codes,         # IN   values
+    const uint64_t[::1] seeds,       # IN   a word a record: the cell, hash and row, of k m is floor(word k m / 2^64)
+    const uint64_t[::1] words,       # IN   one or two words a record, high word first
+    keep,                            # IN   the sign is kept below this, out of 2^64 or 2^128
+    const uint32_t[:, ::1] columns,  # IN   (k, bits of a code)
+    int log_m,                       # IN   there are m = 2^log_m buckets
+    field_t[:, ::1] out,             # OUT  (n, 3): hash, row, sign
+):
+    """Write a Hadamard report of every record in one pass: cell, sign of its bucket, randomised response."""
+    cdef Py_ssize_t n = codes.shape[0], n_bits = columns.shape[1], start, size, i
+    cdef uint32_t mask = <uint32_t>((<uint64_t>1 << (n_bits if n_bits < 32 else 32)) - 1)
+    cdef uint32_t cells[DPESTIM_SKETCH_ROWS]
+    cdef uint32_t buckets[DPESTIM_SKETCH_ROWS]
+    cdef uint32_t turns[DPESTIM_SKETCH_ROWS]
+    cdef uint64_t low = keep & 0xFFFFFFFFFFFFFFFF
+    cdef dpestim_u128 keep2 = dpestim_join(keep >> 64, low)
+    cdef bint one = words.shape[0] == n, same
+    if seeds.shape[0] != n or out.shape[0] != n or out.shape[1] != 3 or (not one and words.shape[0] != 2 * n):
+        raise ValueError("codes, words and out differ in length")
+    if columns.shape[0] == 0 or not 0 < n_bits <= 64 or not 0 <= log_m < 31 or columns.shape[0] << log_m >= 1 << 31:
+        raise ValueError("columns must hold at least one hash, and cells must be fewer than 2^31")
+    same = _is_identity(columns)
+    with nogil:
+        start = 0
+        while start < n:
+            size = DPESTIM_SKETCH_ROWS if n - start > DPESTIM_SKETCH_ROWS else n - start
+            dpestim_sketch_cells(&seeds[start], size, <uint64_t>columns.shape[0] << log_m, cells)
+            if same:
+                for i in range(size):
+                    buckets[i] = <uint32_t>codes[start + i] & mask
+            else:
+                for i in range(size):
+                    buckets[i] = _bucket(codes[start + i], &columns[cells[i] >> log_m, 0], n_bits)
+            if one:
+                dpestim_sketch_turns(&words[start], size, low, turns)
+            else:
+                for i in range(start, start + size):
+                    turns[i - start] = not dpestim_less(dpestim_join(words[2 * i], words[2 * i + 1]), keep2)
+            if field_t is uint8_t:
+                dpestim_sketch_write_8(cells, buckets, turns, size, log_m, &out[start, 0])
+            elif field_t is uint16_t:
+                dpestim_sketch_write_16(cells, buckets, turns, size, log_m, &out[start, 0])
+            else:
+                dpestim_sketch_write_32(cells, buckets, turns, size, log_m, &out[start, 0])
+            start += size
+
+
+def tally(
+    const field_t[:, ::1] reports,   # IN   (n, 3): hash, row, sign
+    int log_m,                       # IN   there are m = 2^log_m buckets
+    int64_t[::1] counts,             # OUT  (2 k m), added to
+):
+    """Add a histogram of Hadamard reports; return whether all had a cell and a sign (if not, `counts` is of no use).
+
+    A field is read once and compared before it is used as an index, as `dpestim._core.grr.count` does. Places are
+    worked out some hundred at a time, so that many counters far from each other are fetched at once. Of many counters
+    each has a byte until all reports are counted: one that overflows brings 256.
+    """
+    cdef Py_ssize_t n = reports.shape[0], start, size, i
+    cdef uint32_t places[DPESTIM_SKETCH_ROWS]
+    cdef uint32_t k
+    cdef uint8_t *lanes = NULL
+    cdef bint good = True
+    if reports.shape[1] != 3 or not 0 <= log_m < 31 or counts.shape[0] % (<Py_ssize_t>2 << log_m):
+        raise ValueError("reports and counts differ in width")
+    if counts.shape[0] >= <Py_ssize_t>1 << 32:
+        raise ValueError("counts must be fewer than 2^32")
+    k = <uint32_t>(counts.shape[0] >> (log_m + 1))
+    if counts.shape[0] >= MANY and n >= counts.shape[0] // 4:
+        lanes = <uint8_t *>calloc(counts.shape[0], 1)
+        if lanes == NULL:
+            raise MemoryError("not enough memory to count reports")
+    with nogil:
+        start = 0
+        while start < n:
+            size = DPESTIM_SKETCH_ROWS if n - start > DPESTIM_SKETCH_ROWS else n - start
+            if field_t is uint8_t:
+                good = dpestim_sketch_places_8(&reports[start, 0], size, k, log_m, places)
+            elif field_t is uint16_t:
+                good = dpestim_sketch_places_16(&reports[start, 0], size, k, log_m, places)
+            else:
+                good = dpestim_sketch_places_32(&reports[start, 0], size, k, log_m, places)
+            if not good:
+                break
+            if lanes == NULL:
+                for i in range(size):
+                    counts[places[i]] += 1
+            else:
+                for i in range(size):
+                    lanes[places[i]] += 1
+                    if lanes[places[i]] == 0:
+                        counts[places[i]] += 256
+            start += size
+        if lanes != NULL:
+            for i in range(counts.shape[0]):
+                counts[i] += lanes[i]
+    free(lanes)
+    return good
 
 
 cdef inline void _flush(uint8_t *lanes, int64_t *row, Py_ssize_t m) noexcept nogil:

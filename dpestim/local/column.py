@@ -35,6 +35,10 @@ class Column:
         """Return what two columns must share for their reports to be counted together: domain and law."""
         raise TypeError(f"{type(self).__name__} does not say what identifies it")
 
+    def is_like(self, other):
+        """Tell whether reports of the two can be counted together."""
+        return self.identity() == other.identity()
+
     @property
     def domain(self):
         """What values are possible, as a survey says it: a dict with a "kind", of lists, strings, numbers and bools."""

@@ -13,6 +13,8 @@ from dpestim.privacy import Neighbours, PrivacyGuarantee
 COUNT_ROWS = 1 << 16
 #: Rows that are few: what is done once for all of them takes most of the time.
 _FEW = 16
+#: Nanoseconds that another thread's counter costs: it is cleared, and added to that of the first.
+_COUNTER_NS = 2.0
 
 
 class Columns:
@@ -85,20 +87,23 @@ class Columns:
 
     def same_law(self, other):
         """Tell whether reports of the two can be counted together: every domain and every argument of every law."""
-        return (self.inferred, self.n_sampled) == (other.inferred, other.n_sampled) and (
-            [c.identity() for c in self.columns] == [c.identity() for c in other.columns]
-        )
+        same = (self.inferred, self.n_sampled, len(self)) == (other.inferred, other.n_sampled, len(other))
+        return same and all(map(lambda mine, theirs: mine.is_like(theirs), self, other))
 
     def read(self, parts, n_jobs, strict):
         """Return the rows of each column, or raise before anything else has happened."""
         return [c.read(part, n_jobs, strict) for c, part in zip(self.columns, parts)]
 
-    def check_reports(self, reports):
-        """Return reports that clients could have produced, or raise ValueError."""
+    def check_reports(self, reports, counted=False):
+        """Return reports that clients could have produced, or raise ValueError.
+
+        `counted`: they will be counted before anything changes, so that what `count` refuses need not be looked at.
+        """
         plain = self._check_format(reports)
         refuse_others(reports, self)
         for law, part in zip(self.laws, self.slices):
-            self._check_part(law, plain[:, part])
+            if not (counted and law.count_refuses and law.report_dtype == self.dtype):
+                self._check_part(law, plain[:, part])
         return plain
 
     def possible(self, reports):
@@ -188,24 +193,26 @@ class Columns:
 
                 return add
 
-            _each_block(column, values, source, number, first, n_jobs, start)
-            totals.append(sum(parts))
+            ns = column.law.count_ns + column.law.word_ns * column.law.report_width
+            _each_block(column, values, source, number, first, n_jobs, start, _worth(column.law, len(values), ns))
+            totals.append(_sum(parts))
         return totals
 
     def count(self, reports, n_jobs):
         """Return the counts of checked reports, column by column."""
         totals = []
         for law, columns in zip(self.laws, self.slices):
-            part = reports[:, columns]
+            part, size = reports[:, columns], law.served_rows
 
-            def task(first, last, law=law, part=part):
+            def task(first, last, law=law, part=part, size=size):
                 counts = np.zeros(law.n_counts, np.int64)
-                for start in range(first * COUNT_ROWS, min(last * COUNT_ROWS, len(part)), COUNT_ROWS):
-                    block = part[start : start + COUNT_ROWS]
+                for start in range(first * size, min(last * size, len(part)), size):
+                    block = part[start : start + size]
                     law.count(np.ascontiguousarray(block, law.report_dtype), counts)
                 return counts
 
-            totals.append(sum(parallel.run(task, -(-len(part) // COUNT_ROWS), n_jobs)))
+            totals.append(_sum(parallel.run(task, -(-len(part) // size), n_jobs,
+                                            most=_worth(law, len(part), law.count_ns))))
         return totals
 
     # ---------------------------------------------------------------- the guarantee
@@ -282,10 +289,26 @@ def write_column(column, number, values, part, source, first, n_jobs):
     _each_block(column, values, source, number, first, n_jobs, lambda: write)
 
 
-def _each_block(column, values, source, number, first, n_jobs, start):
+def _sum(parts):
+    """Return the sum of the counts of threads, in the array of the first."""
+    total, *others = parts
+    for part in others:
+        total += part
+    return total
+
+
+def _worth(law, n_rows, ns):
+    """Return how many threads count so many rows in less time than fewer, where a row takes one so many nanoseconds.
+
+    Each has counters of its own, which are cleared and added up.
+    """
+    return max(1, int(n_rows * ns / (_COUNTER_NS * law.n_counts)))
+
+
+def _each_block(column, values, source, number, first, n_jobs, start, most=None):
     """Hand ``start()(rows, n, fill)`` every block of rows, or several; ``fill(report)`` writes their n reports.
 
-    `start` is called once for each thread.
+    `start` is called once for each thread, and threads are at most so many.
     """
     size, together = column.law.block_rows, column.law.counted_rows // column.law.block_rows
     stop = first + len(values)
@@ -306,7 +329,7 @@ def _each_block(column, values, source, number, first, n_jobs, start):
             low, high = max(first, block * size), min(stop, min(block + together, first_block + b) * size)
             receive(slice(low - first, high - first), high - low, lambda out, low=low: fill(out, low))
 
-    parallel.run(task, -(-stop // size) - first_block, n_jobs)
+    parallel.run(task, -(-stop // size) - first_block, n_jobs, most=most)
 
 
 def _side_by_side(widths):

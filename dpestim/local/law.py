@@ -75,6 +75,10 @@ class Randomizer:
 
     #: Random words a block of rows: what Python does once a block must be small beside what the kernels do.
     block_words = BLOCK_WORDS
+    #: Whether `count` refuses, by the same errors, all that `check_reports` does: servers then read reports once.
+    count_refuses = False
+    #: Rows of reports that a server counts at a time.
+    served_rows = 1 << 16
     #: Whether clients keep a randomised answer, of which all reports are noisy copies.
     keeps_answers = False
     #: Whether it keeps tables that it has worked out, so that few of its kind are cached.

@@ -57,7 +57,7 @@ class SampledColumns(Columns):
         """Return (the counts of one of the columns, how many rows drew it), as its reports tell."""
         return counts[number], self.columns[number].n_reports(counts[number])
 
-    def check_reports(self, reports):
+    def check_reports(self, reports, counted=False):
         """Return reports that clients could have produced, or raise ValueError."""
         given, reports = reports, self._check_format(reports)
         refuse_others(given, self)

@@ -64,7 +64,7 @@ class Server(PrivateEstimator):
         columns, blocks = self._blocks(client, reports)
         counts, n = None, 0
         for block in blocks:
-            block = columns.check_reports(block)
+            block = columns.check_reports(block, counted=True)
             self._check_columns(columns)
             own = columns.count(block, client.n_jobs)
             counts, n = own if counts is None else [a + b for a, b in zip(counts, own)], n + len(block)

@@ -109,6 +109,32 @@ def test_a_transformer_without_a_baseline_is_timed_too(benchmarks, monkeypatch):
     assert all(row.ours > 0 and row.baseline is None for row in rows)
 
 
+def test_threads_are_judged_by_what_the_machine_gains(benchmarks):
+    from benchmarks import threads
+
+    machine = threads.Machine(None, quick=True)
+    times = {"arithmetic 1": 2.0, "arithmetic 2": 1.0, "memory 1": 1.0, "memory 2": 1.0}
+    size = machine.numbers.nbytes
+    assert machine.gains(times) == (2.0, 1.0)
+    assert machine.most(times, 4.0, 0) == 2  # all of it arithmetic
+    assert machine.most(times, 1.0, size) == machine.most(times, 1.0, 9 * size) == 1  # all of it reading
+    assert machine.most(times, 2.0, size) == pytest.approx(2 / 1.5)
+
+
+@pytest.mark.ci
+def test_threads_are_timed_beside_the_machine(benchmarks, monkeypatch):
+    from benchmarks import threads
+
+    monkeypatch.setattr(threads, "n_cores", lambda: 2)
+    monkeypatch.setattr(threads, "mechanisms", lambda: benchmarks[0].mechanisms()[:2])
+    settings = type("Settings", (), {"n": 3000, "n_large": 3000, "quick": True})
+    rows = list(threads.rows(settings))
+    assert len(rows) == 2
+    assert all(row.ratio > 0 and "of at most" in row.note and row.met is None for row in rows)
+    monkeypatch.setattr(threads, "n_cores", lambda: 1)
+    assert all("one core" in row.note for row in threads.rows(settings))
+
+
 @pytest.mark.ci
 def test_sketches_and_kept_answers_are_timed_beside_the_same(benchmarks):
     from benchmarks import longitudinal, sketches

@@ -5,9 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpestim._core import grr, hadamard, sketch
+from dpestim._core import hadamard, sketch
 from dpestim.inputs import smallest_dtype
 from dpestim.local import pivots
+from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.open import OpenFrequencyEstimator
 from dpestim.local.categories.sketch import Sketch, drawn_below
 from dpestim.local.categories.supports import Bits, success_of_sets
@@ -20,6 +21,8 @@ from dpestim.rng import Stage
 
 #: Hashes over which guessing is averaged, where there are more; four times as many rows of them.
 MOST_GUESSED = 64
+#: Counters from which on they are far apart in memory, and reports that are then counted together.
+_MANY, _TOGETHER = 1 << 17, 1 << 20
 
 
 class CMS(Sketch):
@@ -149,6 +152,8 @@ class HCMS(FieldReports, Sketch):
     """
 
     field_names = ("hash", "row", "sign")
+    count_refuses = True
+    block_words = GRR.block_words
 
     def __init__(self, epsilon, n_categories, n_hashes=None, n_buckets=None, hash_seed=0):
         super().__init__(epsilon, n_categories, n_hashes, n_buckets, hash_seed)
@@ -160,6 +165,16 @@ class HCMS(FieldReports, Sketch):
         self.report_bits = math.log2(self.n_counts)
         self.p_star = Fraction(self.weights.keep, self.weights.total)
         self.q_star = self.collisions * self.p_star + (1 - self.collisions) / 2
+
+    @property
+    def served_rows(self):
+        """Rows of reports that a server counts at a time: many where counters are, which are all read and written."""
+        return _TOGETHER if self.n_counts >= _MANY else Sketch.served_rows
+
+    @property
+    def counted_rows(self):
+        """Rows that are counted together in a fit, whole blocks."""
+        return self.block_rows * (_TOGETHER // self.block_rows) if self.n_counts >= _MANY else super().counted_rows
 
     def _default_buckets(self):
         # one bit is sent whatever their number is: collisions are avoided as long as the counts fit
@@ -175,13 +190,9 @@ class HCMS(FieldReports, Sketch):
 
     def privatize(self, codes, words, out):
         """Write (hash, row, sign) for each code."""
-        cells, answers = drawn_below(self.n_hashes * self.n_buckets, words), np.empty(len(codes), np.uint8)
-        hashes = cells >> np.uint32(self.n_buckets.bit_length() - 1)  # (a power of two: a division takes longer)
-        rows = cells & np.uint32(self.n_buckets - 1)
-        signs = self._signs(codes, hashes, rows)
-        grr.privatize(signs, words.dense(Stage.RESPONSE, self.weights.n_words), self.weights.keep, self.weights.other,
-                      answers)
-        out[:, 0], out[:, 1], out[:, 2] = hashes, rows, answers
+        sketch.answer(np.ascontiguousarray(codes, self.code_dtype), words.dense(Stage.SEED, 1),
+                      words.dense(Stage.RESPONSE, self.weights.n_words), self.weights.keep, self.columns,
+                      self.n_buckets.bit_length() - 1, out)
 
     def public_part(self, reports):
         """Return the hash and the row."""
@@ -189,11 +200,8 @@ class HCMS(FieldReports, Sketch):
 
     def count(self, reports, counts):
         """Add a histogram of the reports."""
-        cells = reports[:, 0].astype(np.uint32)
-        for part, size in ((1, self.n_buckets), (2, 2)):
-            cells *= np.uint32(size)  # (in place: of a million cells each copy takes longer than this)
-            cells += reports[:, part]
-        if not grr.count(cells, counts):
+        if not sketch.tally(np.ascontiguousarray(reports), self.n_buckets.bit_length() - 1, counts):
+            self.check_reports(reports)  # (it says which field)
             raise ValueError("a report must name a hash, a row and a sign within their ranges: check that client and "
                              "server have the same parameters")
 

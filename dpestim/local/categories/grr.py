@@ -18,6 +18,7 @@ class GRR(CodeReports, CategoricalRandomizer):
     """Randomised response over the whole domain; a report is a code."""
 
     word_ns = 1.0
+    block_words = 1 << 18  # kernels of two nanoseconds a row: threads would mostly wait for the interpreter's lock
 
     def __init__(self, epsilon, n_categories):
         super().__init__(epsilon, n_categories)

@@ -15,6 +15,8 @@ from dpestim.inputs import FingerprintEncoder
 from dpestim.local import CMSFrequencyEstimator, HCMSFrequencyEstimator
 from dpestim.local.categories.cms import CMS, HCMS
 from dpestim.local.categories.sketch import _POLYNOMIALS
+from dpestim.local.reports import largest_of
+from dpestim.privacy.exact import WORD
 
 SKETCHES = (CMSFrequencyEstimator, HCMSFrequencyEstimator)
 ALPHA = 1e-6
@@ -200,6 +202,102 @@ def test_one_hash_that_changes_nothing_is_not_looked_up(n_hashes, dtype):
         wanted = np.bitwise_xor.reduce(columns[0] * (codes[:, None].astype(np.uint32) >> np.arange(n_bits) & 1), axis=1)
         np.testing.assert_array_equal(buckets, wanted)
         np.testing.assert_array_equal(signs, [bin(both).count("1") & 1 for both in (wanted & rows).tolist()])
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+@pytest.mark.parametrize("n_words", [1, 2])
+@pytest.mark.parametrize(("n_hashes", "n_buckets"), [(1, 64), (1, 16), (7, 16)])
+def test_reports_of_signs_word_by_word(dtype, n_words, n_hashes, n_buckets):
+    """Against Python integers: the cell is floor(word cells / 2^64), the sign is kept below `keep`."""
+    rng, n, m = np.random.default_rng(0), 700, n_buckets
+    law = HCMS(1.0, 64, n_hashes, m)
+    codes = rng.integers(0, 64, n).astype(law.code_dtype)
+    seeds, words = (rng.integers(0, 1 << 64, size, dtype=np.uint64) for size in (n, n * n_words))
+    seeds[:2] = 0, (1 << 64) - 1
+    keep = (1 << 64 * n_words) // 3
+    words[:4] = [keep >> 64, keep & WORD - 1, keep >> 64, (keep & WORD - 1) - 1] if n_words == 2 else [
+        keep, keep - 1, 0, WORD - 1]
+    out = np.empty((n, 3), dtype)
+    sketch.answer(codes, seeds, words, keep, law.columns, m.bit_length() - 1, out)
+    for i, report in enumerate(out.tolist()):
+        hash_, row = divmod(int(seeds[i]) * n_hashes * m >> 64, m)
+        u = int(words[i]) if n_words == 1 else int(words[2 * i]) << 64 | int(words[2 * i + 1])
+        (bucket,) = law.buckets(codes[i : i + 1], np.array([hash_], np.uint32)).tolist()
+        assert report == [hash_, row, (bucket & row).bit_count() % 2 ^ (u >= keep)]
+    counts = np.ones(law.n_counts, np.int64)
+    assert sketch.tally(out, m.bit_length() - 1, counts)
+    cells = (out[:, 0].astype(int) * m + out[:, 1]) * 2 + out[:, 2]
+    np.testing.assert_array_equal(counts, 1 + np.bincount(cells, minlength=law.n_counts))
+    for place in (0, 511, 512, n - 1):
+        for field, limit in enumerate(law.field_limits):
+            bad = out.copy()
+            bad[place, field] = limit
+            assert not sketch.tally(bad, m.bit_length() - 1, counts.copy())
+    short = np.empty((n, 2), dtype)
+    for wrong in (lambda: sketch.tally(short, 4, counts), lambda: sketch.tally(out, 4, counts[1:].copy()),
+                  lambda: sketch.tally(out, 31, counts),
+                  lambda: sketch.answer(codes, seeds, words, keep, law.columns, 4, short),
+                  lambda: sketch.answer(codes, seeds[1:].copy(), words, keep, law.columns, 4, out),
+                  lambda: sketch.answer(codes, seeds, words[1:].copy(), keep, law.columns, 4, out),
+                  lambda: sketch.answer(codes, seeds, words, keep, law.columns, 31, out),
+                  lambda: sketch.answer(codes, seeds, words, keep, law.columns[:0].copy(), 4, out)):
+        with pytest.raises(ValueError, match=r"must|differ"):
+            wrong()
+
+
+def test_many_counters_are_bytes_first_which_may_overflow():
+    reports = np.zeros((1 << 15, 3), np.uint32)
+    reports[600:, 1] = np.arange((1 << 15) - 600)
+    reports[-400:-9, 2] = 1
+    counts = np.full(1 << 17, 3, np.int64)
+    assert sketch.tally(reports, 16, counts)
+    np.testing.assert_array_equal(counts, 3 + np.bincount(2 * reports[:, 1] + reports[:, 2], minlength=1 << 17))
+    assert counts[0] == 3 + 601
+    reports[20_000, 2] = 2
+    assert not sketch.tally(reports, 16, counts)
+
+
+@pytest.mark.parametrize("field", range(3))
+@pytest.mark.parametrize("categories", [[range(9)], [range(9), range(900)]])
+def test_a_server_that_reads_reports_once_refuses_the_same(field, categories):
+    """Also a field of a narrow law among reports of a wider one, which would lose its upper bits."""
+    est = HCMSFrequencyEstimator(1.0, categories=categories, random_state=0)
+    reports = np.array(est.privatize(np.zeros((50, len(categories)), int)))
+    est.aggregate(reports)
+    before = [counts.copy() for counts in est._counts]
+    for wrong in (est.randomizers_[0].field_limits[field], np.iinfo(reports.dtype).max, 1 << 8):
+        bad = reports.copy()
+        bad[7, field] = wrong % (1 << 8 * reports.itemsize) or 255
+        with pytest.raises(ValueError, match=r"reports? .*must (be below|fit)"):
+            est.aggregate(bad)
+        for kept, now in zip(before, est._counts):
+            np.testing.assert_array_equal(kept, now)
+    assert est.n_users_ == 50
+
+
+@pytest.mark.parametrize("n", [0, 1, 63, 64, 200])
+def test_the_largest_number_of_each_field(n):
+    rng = np.random.default_rng(n)
+    reports = rng.integers(0, 60_000, (n, 3)).astype(np.uint16)
+    for view in (reports, reports[::-1], reports[:, ::-1]):
+        wanted = view.max(axis=0, initial=0)
+        np.testing.assert_array_equal(largest_of(view), wanted)
+
+
+def test_long_arrays_of_categories_are_not_made_into_python_values(monkeypatch):
+    def column(categories):
+        return HCMSFrequencyEstimator(1.0, categories=[categories])._columns_now().columns[0]
+
+    long = np.arange(300)
+    one, same = column(long), column(long.copy())
+    others = [column(long + 1), column(long[::-1].copy()), column(np.arange(299))]
+    equal = [column(long.astype(np.uint16)), column(list(range(300))), column(long.astype(float))]
+    assert all(one.is_like(other) for other in equal)
+    assert not one.is_like(HCMSFrequencyEstimator(2.0, categories=[long])._columns_now().columns[0])
+    assert not one.is_like(HCMSFrequencyEstimator(1.0, categories=None)._columns_now().columns[0])
+    monkeypatch.setattr(type(one.encoder), "plain_categories", None)
+    assert one.is_like(same)
+    assert not any(one.is_like(other) for other in others)
 
 
 def halved(f, errors):

@@ -1,0 +1,56 @@
+/* Reports of the Hadamard count-mean sketch, some hundred at a time: loops that are simple enough to become vectors. */
+#ifndef DPESTIM_SKETCH_H
+#define DPESTIM_SKETCH_H
+#include <stddef.h>
+#include <stdint.h>
+#include "portable.h"
+#include "wide.h"
+
+#define DPESTIM_SKETCH_ROWS 512
+
+/* floor(u n_cells / 2^64), for n_cells < 2^32. */
+DPESTIM_WIDE static void dpestim_sketch_cells(const uint64_t *restrict u, size_t n, uint64_t n_cells,
+                                              uint32_t *restrict cells) {
+    for (size_t i = 0; i < n; i++)
+        cells[i] = (uint32_t)(((u[i] >> 32) * n_cells + ((u[i] & 0xFFFFFFFFu) * n_cells >> 32)) >> 32);
+}
+
+/* 1 where a word is `keep` or more: the sign is turned. */
+DPESTIM_WIDE static void dpestim_sketch_turns(const uint64_t *restrict u, size_t n, uint64_t keep,
+                                              uint32_t *restrict turns) {
+    for (size_t i = 0; i < n; i++) turns[i] = u[i] >= keep;
+}
+
+/* Reports of cells, buckets and turns; and a report's counter, 2 (hash 2^log_m + row) + sign. */
+#define DPESTIM_SKETCH(bits, type)                                                                                  \
+    DPESTIM_WIDE static void dpestim_sketch_write_##bits(const uint32_t *restrict cells,                            \
+                                                         const uint32_t *restrict buckets,                          \
+                                                         const uint32_t *restrict turns, size_t n, int log_m,       \
+                                                         type *restrict out) {                                      \
+        const uint32_t mask = ((uint32_t)1 << log_m) - 1;                                                           \
+        for (size_t i = 0; i < n; i++) {                                                                            \
+            uint32_t x = cells[i] & buckets[i] & mask;                                                              \
+            x ^= x >> 16;                                                                                           \
+            x ^= x >> 8;                                                                                            \
+            x ^= x >> 4;                                                                                            \
+            out[3 * i] = (type)(cells[i] >> log_m);                                                                 \
+            out[3 * i + 1] = (type)(cells[i] & mask);                                                               \
+            out[3 * i + 2] = (type)((0x6996u >> (x & 15) & 1) ^ turns[i]);                                          \
+        }                                                                                                           \
+    }                                                                                                               \
+    /* Whether all fields are within their limits; else counters are of no use. */                                  \
+    DPESTIM_WIDE static int dpestim_sketch_places_##bits(const type *restrict reports, size_t n, uint32_t k,        \
+                                                         int log_m, uint32_t *restrict places) {                    \
+        uint32_t bad = 0;                                                                                           \
+        for (size_t i = 0; i < n; i++) {                                                                            \
+            const uint32_t hash = reports[3 * i], row = reports[3 * i + 1], sign = reports[3 * i + 2];              \
+            bad |= (uint32_t)(hash >= k) | row >> log_m | sign >> 1;                                                \
+            places[i] = (hash << log_m | row) << 1 | sign;                                                          \
+        }                                                                                                           \
+        return bad == 0;                                                                                            \
+    }
+
+DPESTIM_SKETCH(8, uint8_t)
+DPESTIM_SKETCH(16, uint16_t)
+DPESTIM_SKETCH(32, uint32_t)
+#endif

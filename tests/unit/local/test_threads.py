@@ -1,0 +1,54 @@
+"""Threads over rows: how many there are, how long each works alone, and sums that depend on none of it."""
+
+import numpy as np
+import pytest
+
+from dpestim import parallel
+from dpestim.base import all_estimators
+from dpestim.local import GRRFrequencyEstimator, HCMSFrequencyEstimator
+from dpestim.local.categories.estimator import FrequencyEstimator
+
+FREQUENCIES = [cls for _, cls in all_estimators() if issubclass(cls, FrequencyEstimator)]
+
+
+@pytest.mark.parametrize("cls", FREQUENCIES)
+def test_a_block_takes_a_thread_a_while(cls):
+    """Between two blocks threads wait for the interpreter's lock, some ten microseconds each time."""
+    law = cls(1.0, categories=[[0, 1]]).randomizer()
+    assert law.block_rows * (law.word_ns * law.report_width + law.count_ns) > 190_000
+
+
+@pytest.mark.parametrize(("most", "wanted"), [(None, 2), (5, 2), (1, 1)])
+def test_there_are_no_more_threads_than_are_of_use(most, wanted):
+    assert len(parallel.run(lambda first, last: (first, last), 8, 2, most=most)) == wanted
+
+
+@pytest.mark.parametrize("aggregates", [False, True])
+def test_threads_with_more_counters_than_rows_are_not_begun(monkeypatch, aggregates):
+    """Each thread clears counters of its own, and adds them up: for few rows that takes longer than counting them."""
+    asked = []
+    run = parallel.run
+    monkeypatch.setattr(parallel, "run", lambda *args, most=None: asked.append(most) or run(*args, most=most))
+    X = np.zeros((1000, 1), int)
+    for d, enough in ((1 << 20, False), (16, True)):
+        est = HCMSFrequencyEstimator(1.0, categories=[np.arange(d)], n_jobs=2)
+        reports = est.privatize(X)
+        asked.clear()
+        est.aggregate(reports) if aggregates else est.fit(X)
+        assert [most > 1 for most in asked if most is not None] == [enough]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+def test_counts_of_threads_add_up_and_leave_what_was_counted(n_jobs):
+    X = np.arange(600_000).reshape(-1, 1) % 5
+    est = GRRFrequencyEstimator(1.0, categories=[range(5)], n_jobs=n_jobs, random_state=0).fit(X)
+    before = est._counts[0].copy()
+    once = GRRFrequencyEstimator(1.0, categories=[range(5)], random_state=0).fit(X)
+    np.testing.assert_array_equal(before, once._counts[0])
+    reports = once.privatize(X)
+    twice = GRRFrequencyEstimator(1.0, categories=[range(5)], n_jobs=n_jobs).aggregate(reports)
+    first = twice._counts[0]
+    copy = first.copy()
+    twice.aggregate(reports)
+    np.testing.assert_array_equal(first, copy)
+    np.testing.assert_array_equal(twice._counts[0], 2 * copy)
