@@ -40,13 +40,30 @@ const answer = (x, weights, word) => respond(x, draw(weights, word), weights);
 /** Makes bytes of bits, 1 in threshold of 2^64 times. */
 function patterns(threshold, width, stage = RESPONSE) {
 	if (!threshold) return () => new Uint8Array(width);
+	if (2n * threshold > WORD) {
+		const turned = patterns(WORD - threshold, width, stage);
+		return (word) => turned(word).map((byte) => 255 - byte);
+	}
 	// what 16 random bits say about eight; where it is 255, 512 random bits decide by bounds
 	const cell = 1n << 496n, table = new Uint8Array(65536).fill(255);
-	let weights = [1n], at = 0;
+	let weights = [1n];
 	for (let i = 0; i < 8; i++) weights = [WORD - threshold, threshold].flatMap((t) => weights.map((w) => w * t));
 	weights.pop();
-	weights.forEach((w, pattern) => table.fill(pattern, at, (at += Number(w / cell))));
-	let sum = BigInt(at) * cell;
+	// columns of 256 have at most two patterns: the one with the fewest entries left, filled up with the one that has most
+	const order = weights.map((w, pattern) => 256 * Number(w / cell) + pattern), sorted = () => order.sort((a, b) => a - b);
+	const all = order.reduce((n, key) => n + (key >> 8), 0), whole = all - (all % 256);
+	const most = (start, end) => {
+		const key = sorted().pop();
+		table.fill(key & 255, start, end);
+		order.push(key - 256 * (end - start));
+	};
+	if (whole < all) most(whole, all);
+	for (let at = 0; at < whole; at += 256) {
+		const least = sorted().shift(), cut = at + (least >> 8);
+		table.fill(least & 255, at, cut);
+		if (cut < at + 256) most(cut, at + 256);
+	}
+	let sum = BigInt(all) * cell;
 	const bounds = weights.map((w) => (sum += w % cell));
 	return (word) => {
 		let digits;
