@@ -39,29 +39,21 @@ const answer = (x, weights, word) => respond(x, draw(weights, word), weights);
 
 /** Makes bytes of bits, 1 in threshold of 2^64 times. */
 function patterns(threshold, width, stage = RESPONSE) {
-	if (!threshold) return () => new Uint8Array(width);
-	if (2n * threshold > WORD) {
-		const turned = patterns(WORD - threshold, width, stage);
-		return (word) => turned(word).map((byte) => 255 - byte);
-	}
+	const turn = 2n * threshold > WORD ? 255 : 0, one = turn ? WORD - threshold : threshold;
+	if (!one) return () => new Uint8Array(width).fill(turn);
 	// what 16 random bits say about eight; where it is 255, 512 random bits decide by bounds
 	const cell = 1n << 496n, table = new Uint8Array(65536).fill(255);
 	let weights = [1n];
-	for (let i = 0; i < 8; i++) weights = [WORD - threshold, threshold].flatMap((t) => weights.map((w) => w * t));
+	for (let i = 0; i < 8; i++) weights = [WORD - one, one].flatMap((t) => weights.map((w) => w * t));
 	weights.pop();
-	// columns of 256 have at most two patterns: the one with the fewest entries left, filled up with the one that has most
-	const order = weights.map((w, pattern) => 256 * Number(w / cell) + pattern), sorted = () => order.sort((a, b) => a - b);
-	const all = order.reduce((n, key) => n + (key >> 8), 0), whole = all - (all % 256);
-	const most = (start, end) => {
-		const key = sorted().pop();
-		table.fill(key & 255, start, end);
-		order.push(key - 256 * (end - start));
-	};
-	if (whole < all) most(whole, all);
-	for (let at = 0; at < whole; at += 256) {
-		const least = sorted().shift(), cut = at + (least >> 8);
-		table.fill(least & 255, at, cut);
-		if (cut < at + 256) most(cut, at + 256);
+	// each column of 256: of what has the fewest cells left, then of what has most
+	const left = weights.map((w, pattern) => 256 * Number(w / cell) + pattern);
+	const all = left.reduce((n, key) => n + (key >> 8), 0);
+	for (let at = 0, i; at < all; at++) {
+		if (at % 256 === 0) i = left.sort((a, b) => a - b).findIndex((key) => key > 255);
+		if (left[i] < 256) i = 254;
+		table[at] = left[i];
+		left[i] -= 256;
 	}
 	let sum = BigInt(all) * cell;
 	const bounds = weights.map((w) => (sum += w % cell));
@@ -70,10 +62,10 @@ function patterns(threshold, width, stage = RESPONSE) {
 		return new Uint8Array(width).map((_, j) => {
 			digits = j % 4 ? digits >> 16n : word(stage, 1 + j / 4);
 			const first = digits & 0xffffn, pattern = table[first];
-			if (pattern < 255) return pattern;
+			if (pattern < 255) return pattern ^ turn;
 			let u = (first << 48n) | (word(stage + 1, 16 * j) >> 16n);
 			for (let i = 2; i < 16; i += 2) u = (u << 64n) | word(stage + 1, 16 * j + i);
-			return bounds.filter((bound) => bound <= u).length;
+			return bounds.filter((bound) => bound <= u).length ^ turn;
 		});
 	};
 }

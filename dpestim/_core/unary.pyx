@@ -17,7 +17,7 @@ ctypedef fused code_t:
 def draw(
     const uint64_t[:, ::1] words,   # IN   (n, 1 + ceil(width / 4)): a word for `finish`, then 16 random bits a pattern
     const uint8_t[::1] table,       # IN   (65536) the pattern that 16 random bits decide on, 255 where they do not
-    const uint8_t[:, ::1] columns,  # IN   (3, 256) the same: two patterns a column, end of the first
+    const uint8_t[:, ::1] columns,  # IN   (3, 256) the same: two patterns a column, first one's end
     uint8_t[:, ::1] out,            # OUT  (n, width) patterns of eight bits
     uint32_t[::1] ties,             # OUT  capacity n * width + 1: record * width + number of the pattern, where open
 ):
@@ -25,7 +25,8 @@ def draw(
     cdef Py_ssize_t n = words.shape[0], width = out.shape[1]
     cdef size_t n_ties
     if (words.shape[1] != 1 + (width + 3) // 4 or out.shape[0] != n or table.shape[0] != 65536 or width < 1
-            or columns.shape[0] != 3 or columns.shape[1] != 256 or ties.shape[0] <= n * width or n * width >= <int64_t>1 << 32):
+            or columns.shape[0] != 3 or columns.shape[1] != 256 or ties.shape[0] <= n * width
+            or n * width >= <int64_t>1 << 32):
         raise ValueError("words, table, columns, out and ties differ in length")
     if n == 0:
         return 0

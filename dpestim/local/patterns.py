@@ -91,26 +91,27 @@ def draw_patterns(threshold, words, out, stage=Stage.RESPONSE, rare_stage=Stage.
 
 
 def _columns(cells):
-    """Return columns for patterns that own so many cells: each takes one pattern whole and fills up with the largest.
+    """Return columns for patterns that own so many cells: of what has the fewest left, then of what has most.
 
-    That always fits, because there are at most one more patterns than columns to fill: were the largest too small, all
-    of them together would be (``unary.md``). Cells that are left over are the last, and open.
+    Two always fill a column (``unary.md``). The last column is filled by one; what is left over is open.
     """
-    order = sorted(n << 8 | pattern for pattern, n in enumerate(cells))
-    whole, rest = divmod(sum(cells), 256)
+    total, left = sum(cells), sorted(n << 8 | pattern for pattern, n in enumerate(cells) if n)
     columns = np.zeros((3, 256), np.uint8)
     columns[:2] = OPEN
 
-    def largest(n):
-        key = order.pop()
-        insort(order, key - (n << 8))
-        return key & 255
+    def take(place, most):
+        n, pattern = divmod(left.pop(place), 256)
+        if n > most:
+            insort(left, (n - most) << 8 | pattern)
+        return pattern, min(n, most)
 
-    if rest:
-        columns[0, whole], columns[2, whole] = largest(rest), rest
-    for column in range(whole):
-        n, pattern = divmod(order.pop(0), 256)
-        columns[:, column] = (pattern, largest(256 - n), n) if n < 256 else (pattern, pattern, 0)
+    for column in range(-(-total // 256)):
+        size = min(256, total - 256 * column)
+        first, n = take(0, size)
+        if n == 256:
+            columns[:, column] = first, first, 0
+        else:
+            columns[:, column] = first, OPEN if n == size else take(-1, size - n)[0], n
     return columns
 
 
