@@ -34,11 +34,6 @@ static inline uint64_t dpestim_open64(const uint8_t *bytes) {
 }
 
 #if DPESTIM_SSE2 && DPESTIM_GNU
-/* Whether the processor looks up 64 bytes in tables of 128 at a time. */
-static inline int dpestim_looks_up_bytes(void) {
-    return dpestim_wide_bits() == 512 && __builtin_cpu_supports("avx512vbmi");
-}
-
 /* The same as the table, 64 at a time, from `columns`: the upper eight random bits choose a column, and the lower ones
  * which of its two patterns. Rows 0 and 1 of columns are the patterns, row 2 how many cells the first has. */
 #define DPESTIM_QUARTERS(name, row)                                                                                    \
