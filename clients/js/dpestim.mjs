@@ -39,24 +39,33 @@ const answer = (x, weights, word) => respond(x, draw(weights, word), weights);
 
 /** Makes bytes of bits, 1 in threshold of 2^64 times. */
 function patterns(threshold, width, stage = RESPONSE) {
-	if (!threshold) return () => new Uint8Array(width);
+	const turn = 2n * threshold > WORD ? 255 : 0, one = turn ? WORD - threshold : threshold;
+	if (!one) return () => new Uint8Array(width).fill(turn);
 	// what 16 random bits say about eight; where it is 255, 512 random bits decide by bounds
 	const cell = 1n << 496n, table = new Uint8Array(65536).fill(255);
-	let weights = [1n], at = 0;
-	for (let i = 0; i < 8; i++) weights = [WORD - threshold, threshold].flatMap((t) => weights.map((w) => w * t));
+	let weights = [1n];
+	for (let i = 0; i < 8; i++) weights = [WORD - one, one].flatMap((t) => weights.map((w) => w * t));
 	weights.pop();
-	weights.forEach((w, pattern) => table.fill(pattern, at, (at += Number(w / cell))));
-	let sum = BigInt(at) * cell;
+	// each column of 256: of what has the fewest cells left, then of what has most
+	const left = weights.map((w, pattern) => 256 * Number(w / cell) + pattern);
+	const all = left.reduce((n, key) => n + (key >> 8), 0);
+	for (let at = 0, i; at < all; at++) {
+		if (at % 256 === 0) i = left.sort((a, b) => a - b).findIndex((key) => key > 255);
+		if (left[i] < 256) i = 254;
+		table[at] = left[i];
+		left[i] -= 256;
+	}
+	let sum = BigInt(all) * cell;
 	const bounds = weights.map((w) => (sum += w % cell));
 	return (word) => {
 		let digits;
 		return new Uint8Array(width).map((_, j) => {
 			digits = j % 4 ? digits >> 16n : word(stage, 1 + j / 4);
 			const first = digits & 0xffffn, pattern = table[first];
-			if (pattern < 255) return pattern;
+			if (pattern < 255) return pattern ^ turn;
 			let u = (first << 48n) | (word(stage + 1, 16 * j) >> 16n);
 			for (let i = 2; i < 16; i += 2) u = (u << 64n) | word(stage + 1, 16 * j + i);
-			return bounds.filter((bound) => bound <= u).length;
+			return bounds.filter((bound) => bound <= u).length ^ turn;
 		});
 	};
 }

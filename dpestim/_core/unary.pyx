@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef extern from "unary.h" nogil:
     size_t dpestim_unary_draw(const uint16_t *random, size_t stride, size_t n, size_t width, const uint8_t *table,
-                              uint8_t *out, uint32_t *ties) noexcept
+                              const uint8_t *columns, uint8_t *out, uint32_t *ties) noexcept
     size_t dpestim_rank(const uint64_t *edges, uint64_t u) noexcept
     void dpestim_unary_count(const uint8_t *reports, size_t n, size_t width, int64_t *counts) noexcept
 
@@ -17,6 +17,7 @@ ctypedef fused code_t:
 def draw(
     const uint64_t[:, ::1] words,   # IN   (n, 1 + ceil(width / 4)): a word for `finish`, then 16 random bits a pattern
     const uint8_t[::1] table,       # IN   (65536) the pattern that 16 random bits decide on, 255 where they do not
+    const uint8_t[:, ::1] columns,  # IN   (3, 256) the same: two patterns a column, first one's end
     uint8_t[:, ::1] out,            # OUT  (n, width) patterns of eight bits
     uint32_t[::1] ties,             # OUT  capacity n * width + 1: record * width + number of the pattern, where open
 ):
@@ -24,13 +25,14 @@ def draw(
     cdef Py_ssize_t n = words.shape[0], width = out.shape[1]
     cdef size_t n_ties
     if (words.shape[1] != 1 + (width + 3) // 4 or out.shape[0] != n or table.shape[0] != 65536 or width < 1
-            or ties.shape[0] <= n * width or n * width >= <int64_t>1 << 32):
-        raise ValueError("words, table, out and ties differ in length")
+            or columns.shape[0] != 3 or columns.shape[1] != 256 or ties.shape[0] <= n * width
+            or n * width >= <int64_t>1 << 32):
+        raise ValueError("words, table, columns, out and ties differ in length")
     if n == 0:
         return 0
     with nogil:
         n_ties = dpestim_unary_draw(<const uint16_t *>&words[0, 1], 4 * words.shape[1], n, width, &table[0],
-                                    &out[0, 0], &ties[0])
+                                    &columns[0, 0], &out[0, 0], &ties[0])
     return n_ties
 
 

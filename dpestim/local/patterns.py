@@ -1,6 +1,6 @@
 """Eight independent bits from 16 random ones: the exact law of the 256 patterns, and the table that mostly decides."""
 
-from bisect import bisect_right
+from bisect import bisect_right, insort
 from functools import lru_cache
 from itertools import accumulate
 
@@ -13,6 +13,8 @@ from dpestim.rng import Stage
 DIGITS = 512
 #: Random bits that the table looks at, and what it says where they do not decide: a pattern that never owns a cell.
 PREFIX, OPEN = 16, 255
+#: A probability of 1/2.
+HALF = 1 << 63
 #: Words of 64 bits that bring the other digits: the first brings 48, the next seven 64 each.
 RARE_WORDS = 8
 
@@ -21,8 +23,10 @@ class BitPatterns:
     """The law of eight bits, each 1 with probability threshold / 2**64, laid out on [0, 1).
 
     A pattern owns as many of the 2**16 cells of [0, 1) as its probability fills; what is left of all patterns (of the
-    rarest, 255, everything) lies side by side in the last cells. `table` is the owner of a cell, or 255 in the last
-    ones; there `boundaries` (out of 2**512) separate patterns 0, 1, ..., 255, and `edges` are their first 64 bits.
+    rarest, 255, everything) lies side by side in the last cells. Each of the `columns` of 256 cells has at most two
+    owners: (first, second, how many cells the first has). `table` is the owner of a cell, or 255 in the last ones;
+    there `boundaries` (out of 2**512) separate patterns 0, 1, ..., 255, and `edges` are their first 64 bits. The
+    threshold is at most 2**63.
     """
 
     def __init__(self, threshold):
@@ -30,11 +34,11 @@ class BitPatterns:
         weights = [one**k * zero ** (8 - k) for k in range(9)]
         owned, left = zip(*((0, w) if k == 8 else divmod(w, cell) for k, w in enumerate(weights)))
         ones = [pattern.bit_count() for pattern in range(256)]
-        table = np.full(1 << PREFIX, OPEN, np.uint8)
-        decided = np.repeat(np.arange(256, dtype=np.uint8), [owned[k] for k in ones])
-        table[: len(decided)] = decided
-        self.table = _fixed(table)
-        self.boundaries = list(accumulate((left[k] for k in ones[:-1]), initial=len(decided) * cell))[1:]
+        cells = [owned[k] for k in ones[:-1]]
+        self.columns = _fixed(_columns(cells))
+        first, second, cut = self.columns[:, :, None]
+        self.table = _fixed(np.where(np.arange(256, dtype=np.uint8) < cut, first, second).reshape(-1))
+        self.boundaries = list(accumulate((left[k] for k in ones[:-1]), initial=sum(cells) * cell))[1:]
         self.edges = _fixed(np.array([b >> (DIGITS - 64) for b in self.boundaries], np.uint64))
 
     def decide(self, prefix, words):
@@ -67,10 +71,14 @@ def draw_patterns(threshold, words, out, stage=Stage.RESPONSE, rare_stage=Stage.
     if not threshold:
         out[:] = 0
         return None
+    if threshold > HALF:  # zeros are the rarer ones
+        drawn = draw_patterns(2 * HALF - threshold, words, out, stage, rare_stage)
+        np.invert(out, out=out)
+        return drawn
     (n, width), law = out.shape, bit_patterns(threshold)
     drawn = words.dense(stage, words_for(width)).reshape(-1, words_for(width))
     ties = words.scratch(n * width + 1, np.uint32)
-    ties = ties[: unary.draw(drawn, law.table, out, ties)]
+    ties = ties[: unary.draw(drawn, law.table, law.columns, out, ties)]
     if len(ties):
         per_row, first = RARE_WORDS * width, ties.astype(np.uint64) * RARE_WORDS
         rare = words.sparse(rare_stage, per_row, first)
@@ -80,6 +88,31 @@ def draw_patterns(threshold, words, out, stage=Stage.RESPONSE, rare_stage=Stage.
             digits = words.sparse(rare_stage, per_row, RARE_WORDS * place + np.arange(RARE_WORDS))
             out[row, group] = law.decide(drawn[row, 1:].view(np.uint16)[group], digits)
     return drawn
+
+
+def _columns(cells):
+    """Return columns for patterns that own so many cells: of what has the fewest left, then of what has most.
+
+    Two always fill a column (``unary.md``). The last column is filled by one; what is left over is open.
+    """
+    total, left = sum(cells), sorted(n << 8 | pattern for pattern, n in enumerate(cells) if n)
+    columns = np.zeros((3, 256), np.uint8)
+    columns[:2] = OPEN
+
+    def take(place, most):
+        n, pattern = divmod(left.pop(place), 256)
+        if n > most:
+            insort(left, (n - most) << 8 | pattern)
+        return pattern, min(n, most)
+
+    for column in range(-(-total // 256)):
+        size = min(256, total - 256 * column)
+        first, n = take(0, size)
+        if n == 256:
+            columns[:, column] = first, first, 0
+        else:
+            columns[:, column] = first, OPEN if n == size else take(-1, size - n)[0], n
+    return columns
 
 
 def _fixed(array):

@@ -33,13 +33,59 @@ static inline uint64_t dpestim_open64(const uint8_t *bytes) {
     return open;
 }
 
+#if DPESTIM_SSE2 && DPESTIM_GNU
+/* The same as the table, 64 at a time, from `columns`: the upper eight random bits choose a column, and the lower ones
+ * which of its two patterns. Rows 0 and 1 of columns are the patterns, row 2 how many cells the first has. */
+#define DPESTIM_QUARTERS(name, row)                                                                                    \
+    const __m512i name##0 = _mm512_loadu_si512(columns + 256 * row);                                                   \
+    const __m512i name##1 = _mm512_loadu_si512(columns + 256 * row + 64);                                              \
+    const __m512i name##2 = _mm512_loadu_si512(columns + 256 * row + 128);                                             \
+    const __m512i name##3 = _mm512_loadu_si512(columns + 256 * row + 192);
+#define DPESTIM_LOOK_UP(name, index, upper)                                                                            \
+    _mm512_mask_blend_epi8(upper, _mm512_permutex2var_epi8(name##0, index, name##1),                                   \
+                           _mm512_permutex2var_epi8(name##2, index, name##3))
+DPESTIM_TARGET("avx512f,avx512bw,avx512vbmi")
+static size_t dpestim_unary_draw_wide(const uint16_t *random, size_t stride, size_t n, size_t width,
+                                      const uint8_t *columns, uint8_t *restrict out, uint32_t *restrict ties) {
+    size_t n_ties = 0;
+    uint8_t order[64];
+    DPESTIM_QUARTERS(first, 0)
+    DPESTIM_QUARTERS(second, 1)
+    DPESTIM_QUARTERS(cut, 2)
+    for (int k = 0; k < 64; k++) order[k] = (uint8_t)(2 * k);
+    const __m512i even = _mm512_loadu_si512(order), odd = _mm512_add_epi8(even, _mm512_set1_epi8(1));
+    for (size_t i = 0; i < n; i++, random += stride)
+        for (size_t j = 0; j < width; j += 64) {
+            const size_t place = i * width + j, left = width - j;
+            const __mmask64 mask = left < 64 ? ((__mmask64)1 << left) - 1 : ~(__mmask64)0;
+            const __m512i a = _mm512_maskz_loadu_epi16((__mmask32)mask, random + j);
+            const __m512i b = _mm512_maskz_loadu_epi16((__mmask32)(mask >> 32), random + j + 32);
+            const __m512i column = _mm512_permutex2var_epi8(a, odd, b), lower = _mm512_permutex2var_epi8(a, even, b);
+            const __mmask64 upper = _mm512_movepi8_mask(column);
+            const __mmask64 is_first = _mm512_cmplt_epu8_mask(lower, DPESTIM_LOOK_UP(cut, column, upper));
+            const __m512i pattern = _mm512_mask_blend_epi8(is_first, DPESTIM_LOOK_UP(second, column, upper),
+                                                           DPESTIM_LOOK_UP(first, column, upper));
+            _mm512_mask_storeu_epi8(out + place, mask, pattern);
+            uint64_t open = _mm512_mask_cmpeq_epi8_mask(mask, pattern, _mm512_set1_epi8((char)DPESTIM_OPEN));
+            for (; open; open &= open - 1) ties[n_ties++] = (uint32_t)(place + dpestim_lowest(open));
+        }
+    return n_ties;
+}
+#endif
+
 /* n records of `width` patterns of eight bits: table[the next 16 random bits]. Where the table leaves it open the place
  * (record * width + number of the pattern) is listed; returns how many. `stride` is the distance of two records' random
  * bits. About one piece of 64 patterns in eight has an open one, so the first is listed without a branch, which
  * writes at most one place beyond the list. Pieces are looked through while they are still in the cache. */
 static size_t dpestim_unary_draw(const uint16_t *random, size_t stride, size_t n, size_t width, const uint8_t *table,
-                                 uint8_t *restrict out, uint32_t *restrict ties) {
+                                 const uint8_t *columns, uint8_t *restrict out, uint32_t *restrict ties) {
     const size_t total = n * width;
+#if DPESTIM_SSE2 && DPESTIM_GNU
+    if (width >= 16 && dpestim_looks_up_bytes()) /* (narrow records would fill little of a vector) */
+        return dpestim_unary_draw_wide(random, stride, n, width, columns, out, ties);
+#else
+    (void)columns;
+#endif
     size_t n_ties = 0, drawn = 0, place = 0;
     while (place < total) {
         const size_t enough = place + 4096 < total ? place + 4096 : total;

@@ -45,6 +45,15 @@ static inline int dpestim_avx512(void) {
 #endif
 }
 
+/* Whether the processor looks up 64 bytes in tables of 128 at a time. */
+static inline int dpestim_looks_up_bytes(void) {
+#if DPESTIM_HAS_WIDE
+    return dpestim_wide_bits() == 512 && __builtin_cpu_supports("avx512vbmi") != 0;
+#else
+    return 0;
+#endif
+}
+
 /* Whether the processor has all that OpenSSL's fast Galois/counter mode asks for. */
 static inline int dpestim_vector_aes(void) {
 #if DPESTIM_HAS_WIDE

@@ -10,6 +10,7 @@ from scipy import stats
 from dpestim._core import unary as kernel
 from dpestim.local.categories.unary import OUE, SUE
 from dpestim.local.patterns import BitPatterns, bit_patterns
+from dpestim.local.patterns import draw_patterns as draw
 from dpestim.privacy import category_weights, exact
 from dpestim.rng import Stage, WordSource
 
@@ -55,6 +56,32 @@ def test_every_pattern_has_exactly_its_share_of_all_numbers(threshold):
         mine = (int((law.table[: sum(cells)] == s).sum()) << 496) + b - a
         assert Fraction(mine, WHOLE) == probability(s, threshold)
     assert len(law.table) - sum(cells) < 256 + 256  # open cells: less than one a pattern, and those of 255
+
+
+@pytest.mark.parametrize("width", [1, 15, 16, 31, 32, 33, 63, 64, 65, 130])
+def test_every_cell_is_looked_up_alike_in_records_of_every_width(width):
+    per = 4 * -(-width // 4)
+    for threshold in (1, 1 << 62, int(0.2689 * 2**64), (1 << 63) - 1, 1 << 63):
+        law = bit_patterns(threshold)
+        cells = np.resize(np.arange(1 << 16, dtype=np.uint16), -(-(1 << 16) // per) * per).reshape(-1, per)
+        cells = np.ascontiguousarray(cells[:, ::-1])
+        words = np.zeros((len(cells), 1 + per // 4), np.uint64)
+        words[:, 1:] = cells.view(np.uint64)
+        out, ties = np.full((len(words) + 1, width), 170, np.uint8), np.empty(len(words) * width + 1, np.uint32)
+        n_ties = kernel.draw(words, law.table, law.columns, out[:-1], ties)
+        expected = law.table[cells[:, :width]]
+        assert np.array_equal(out[:-1], expected)
+        assert (out[-1] == 170).all()
+        assert ties[:n_ties].tolist() == np.flatnonzero(expected == 255).tolist()
+
+
+def test_bits_that_are_mostly_ones_are_the_others_turned():
+    """Beyond 1/2, where RAPPOR may go, and up to a probability of 1."""
+    for threshold in (1 << 64, (1 << 63) + 1, 3 << 62):
+        out, turned = np.empty((2, 50, 20), np.uint8)
+        draw(threshold, WordSource(1).reader().words(0, 0, 0, 50), out)
+        draw((1 << 64) - threshold, WordSource(1).reader().words(0, 0, 0, 50), turned)
+        assert (out == 255 - turned).all()
 
 
 class Digits:
@@ -162,7 +189,7 @@ def test_drawn_patterns_follow_the_law_and_open_ties_are_noticed(cls, epsilon):
 
     def never_settled(codes, words, out):
         dense = words.dense(Stage.RESPONSE, randomizer.n_words).reshape(-1, randomizer.n_words)
-        kernel.draw(dense, law.table, out, np.empty(out.size + 1, np.uint32))
+        kernel.draw(dense, law.table, law.columns, out, np.empty(out.size + 1, np.uint32))
 
     assert chi_square(draw_patterns(randomizer, 2_000_000, randomizer.privatize), threshold) > 1e-6
     assert chi_square(draw_patterns(randomizer, 2_000_000, never_settled), threshold) < 1e-12

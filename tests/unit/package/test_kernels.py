@@ -78,12 +78,13 @@ def test_grr_count(n):
 @pytest.mark.parametrize("open_share", [0, 0.004, 1])
 @pytest.mark.parametrize(("n", "width"), [(1, 1), (7, 1), (50, 3), (1, 63), (3, 64), (9, 65), (700, 17), (2, 5000)])
 def test_unary_draw_looks_up_every_pattern_and_lists_the_open_ones(n, width, open_share):
-    table = np.random.default_rng(width).integers(0, 255, 65_536).astype(np.uint8)
-    table[np.random.default_rng(n).random(65_536) < open_share] = 255
+    columns = np.random.default_rng(width).integers(0, 255, (3, 256)).astype(np.uint8)
+    columns[0, np.random.default_rng(n).random(256) < open_share] = 255
+    table = np.where(np.arange(256) < columns[2, :, None], columns[0, :, None], columns[1, :, None]).reshape(-1)
     words = random_words(n * (1 + -(-width // 4)), seed=n).reshape(n, -1)
     groups = words[:, 1:].view(np.uint16)[:, :width]
     out, ties = np.empty((n, width), np.uint8), np.empty(n * width + 1, np.uint32)
-    ties = ties[: unary.draw(words, table, out, ties)]
+    ties = ties[: unary.draw(words, table, columns, out, ties)]
     assert np.array_equal(out, table[groups])
     assert ties.tolist() == np.flatnonzero(out == 255).tolist()
 
@@ -377,12 +378,11 @@ def test_an_object_that_fails_is_one_bad_row(error):
     "call",
     [
         lambda: grr.privatize(np.zeros(3, np.uint8), random_words(2), 5, 1, np.zeros(3, np.uint8)),
-        lambda: unary.draw(random_words(4).reshape(2, 2), np.zeros(65_536, np.uint8), np.zeros((2, 5), np.uint8),
-                           np.zeros(11, np.uint32)),
-        lambda: unary.draw(random_words(4).reshape(2, 2), np.zeros(65_536, np.uint8), np.zeros((2, 4), np.uint8),
-                           np.zeros(8, np.uint32)),
-        lambda: unary.draw(random_words(4).reshape(2, 2), np.zeros(65_535, np.uint8), np.zeros((2, 4), np.uint8),
-                           np.zeros(9, np.uint32)),
+        *(lambda args=args: unary.draw(random_words(4).reshape(2, 2), np.zeros(args[0], np.uint8),
+                                       np.zeros(args[1], np.uint8), np.zeros((2, args[2]), np.uint8),
+                                       np.zeros(args[3], np.uint32))
+          for args in ((65_536, (3, 256), 5, 11), (65_536, (3, 256), 4, 8), (65_535, (3, 256), 4, 9),
+                       (65_536, (2, 256), 4, 9), (65_536, (3, 255), 4, 9))),
         lambda: unary.settle(random_words(4).reshape(2, 2), np.zeros(3, np.uint32), random_words(2), random_words(255),
                              np.zeros((2, 4), np.uint8)),
         lambda: unary.settle(random_words(4).reshape(2, 2), np.zeros(3, np.uint32), random_words(3), random_words(254),
