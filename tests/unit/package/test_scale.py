@@ -79,5 +79,5 @@ def test_the_script_runs(tmp_path):
     assert {*found} == {*claims.CLAIMS}
     for name, own in found.items():
         for axis, line in own["axes"].items():
-            assert len(line["points"]) == 3, (name, axis, line["ends"])
+            assert len(line["points"]) == 2, (name, axis, line["ends"])
             assert all(point["time"] > 0 for point in line["points"])
