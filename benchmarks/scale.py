@@ -29,7 +29,7 @@ PATIENCE, LARGEST = 20.0, 2.5e9
 #: The sizes of each axis, and those of a quick run, which proves that everything runs.
 SIZES = {"rows": [round(10 ** (k / 2)) for k in range(6, 17)], "columns": [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000],
          "categories": [1 << k for k in range(1, 21)]}
-QUICK = {"rows": [300, 1000, 3000], "columns": [1, 2, 4], "categories": [2, 4, 8]}
+QUICK = {"rows": [1000, 3000], "columns": [1, 3], "categories": [2, 8]}
 #: (rows, columns, categories) where an axis does not vary; models of several columns have two.
 BASE = {"rows": (None, 1, 16), "columns": (10_000, None, 16), "categories": (10_000, 1, None)}
 BASES = {"linear_model.DPLogisticRegression": {"rows": (None, 2, 2), "columns": (10_000, None, 2)},
@@ -111,14 +111,14 @@ def measured(name, sizes):
             continue
         points, ends = curve(name, axis, sizes[axis])
         found["axes"][axis] = {
-            "fixed": dict(zip(AXES, sizes_of(name, axis, None))), "points": points, "ends": ends,
-            **{kind: judged(name, kind, axis, points) for kind in KINDS}}
+            "fixed": dict(zip(AXES, sizes_of(name, axis, None))), "points": points, "ends": ends}
         report(name, axis, found["axes"][axis])
     return found
 
 
 def report(name, axis, own):
-    """Print a curve."""
+    """Judge a curve and print it."""
+    own.update({kind: judged(name, kind, axis, own["points"]) for kind in KINDS})
     print(f"\n{name} over {axis}" + (f" (ends: {own['ends']})" if own["ends"] else ""))
     for point in own["points"]:
         print(f"  {point['size']:>12,} {point['time']:>9.3g} s {point['memory'] / 1e6:>9.1f} MB")
@@ -130,10 +130,16 @@ def report(name, axis, own):
         print(f"  {kind:>12}: {said}", flush=True)
 
 
+def write(path, kept):
+    """Write what is known so far: who stops the script loses one estimator."""
+    path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
 def main(arguments=None):
     """Measure some or all and merge what is found into the file."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which (default: all): {', '.join(CASES)}")
+    parser.add_argument("--judge", action="store_true", help="measure nothing: fit the slopes of what is kept again")
     parser.add_argument("--quick", action="store_true", help="small sizes, to show that everything runs")
     parser.add_argument("--output", type=Path, default=KEPT, help="JSON file")
     chosen = parser.parse_args(arguments)
@@ -146,12 +152,17 @@ def main(arguments=None):
         parser.error("--quick keeps nothing that is worth drawing: name another --output")
     kept = json.loads(chosen.output.read_text(encoding="utf-8")) if chosen.output.exists() else {"estimators": {}}
     facts = header(Settings())
-    kept["header"] = {key: facts[key] for key in ("machine", "system", "Python", "packages", "kernels")}
+    if not chosen.judge:
+        kept["header"] = {key: facts[key] for key in ("machine", "system", "Python", "packages", "kernels")}
     kept["tolerance"] = TOLERANCE
-    for name in chosen.names or CASES:
+    for name, own in kept["estimators"].items() if chosen.judge else ():
+        for axis, line in own["axes"].items():
+            report(name, axis, line)
+    for name in () if chosen.judge else chosen.names or CASES:
         kept["estimators"][name] = measured(name, QUICK if chosen.quick else SIZES)
         kept["estimators"] = {each: kept["estimators"][each] for each in CASES if each in kept["estimators"]}
-        chosen.output.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+        write(chosen.output, kept)
+    write(chosen.output, kept)
     faults = [f"{name} over {axis}: {kind}" for name, own in kept["estimators"].items()
               for axis, line in own["axes"].items() for kind in KINDS if not line[kind]["kept"]]
     print("\ngrows faster: " + "; ".join(faults) if faults else "\nnothing grows faster than its docstring says")

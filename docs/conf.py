@@ -16,6 +16,7 @@ import calls  # noqa: E402
 import law_pictures  # noqa: E402
 import mechanism_tables  # noqa: E402
 import planner  # noqa: E402
+import scale_pictures  # noqa: E402
 import site_search  # noqa: E402
 
 import dpestim  # noqa: E402
@@ -87,8 +88,8 @@ html_sidebars = {page.stem: [] for page in HERE.glob("*.md") if "{toctree}" not 
 def generate(app, config):
     """Write the pages that the package dictates; without leftovers of what it no longer lists."""
     files = {"benchmarks.rst.inc": benchmarks_text(), "stability.md": stability_text(),
-             "planner.html": planner.page()}
-    files |= {f"pictures/{name}": text for name, text in law_pictures.drawn().items()}
+             "planner.html": planner.page(), "scale.md.inc": scale_pictures.page()}
+    files |= {f"pictures/{name}": text for name, text in (law_pictures.drawn() | scale_pictures.drawn()).items()}
     files |= {f"api/{page}.rst": text for page, text in api_pages.api_pages().items()}
     for proof in sorted((HERE.parent / "dpestim").glob("*/**/*.md")):
         place = proof.relative_to(HERE.parent)

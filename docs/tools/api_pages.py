@@ -14,6 +14,7 @@ from pathlib import Path
 
 from error_curves import table_of
 from mechanism_tables import around, mechanism_table, page_of, stability_lines, task_of
+from scale_pictures import lines_of
 from site_search import rst_entries
 
 import dpestim
@@ -168,8 +169,8 @@ def arrange(name, lines):
     if picture.exists():
         caption = picture.with_suffix(".txt").read_text(encoding="utf-8")
         shown = [f".. figure:: /generated/pictures/{name}.svg", f"   :alt: {caption}", "", f"   {caption}", ""]
-    return [*lines[:privacy], *choice_lines(name.removeprefix("dpestim."), cls), *facts, *shown,
-            *table_of(name.removeprefix("dpestim.")),
+    return [*lines[:privacy], *choice_lines(name.removeprefix("dpestim."), cls), *facts,
+            *lines_of(name.removeprefix("dpestim.")), *shown, *table_of(name.removeprefix("dpestim.")),
             *lines[examples:], "", *lines[sections:examples]]
 
 

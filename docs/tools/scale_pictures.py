@@ -24,12 +24,12 @@ def drawn():
     with plt.rc_context(STYLE):
         for name, own in KEPT["estimators"].items():
             axes = [axis for axis in AXES if axis in own["axes"]]
-            figure, panels = plt.subplots(2, len(axes), figsize=(2.9 * len(axes) + 0.4, 4.4), sharey="row", sharex="col",
-                                          squeeze=False, layout="constrained")
+            figure, panels = plt.subplots(2, len(axes), figsize=(2.9 * len(axes) + 0.4, 4.4), sharey="row",
+                                          sharex="col", squeeze=False, layout="constrained")
             for column, axis in zip(panels.T, axes):
                 for panel, kind in zip(column, UNITS):
                     draw(panel, own["axes"][axis], kind)
-                column[1].set(xlabel=own["third"] if axis == "categories" else axis)
+                column[1].set(xlabel=called(name, axis))
             for row, (kind, (unit, _)) in zip(panels, UNITS.items()):
                 row[0].set(ylabel=f"{kind} ({unit})")
             lines = {label: line for panel in panels.flat for line, label in zip(*panel.get_legend_handles_labels())}
@@ -52,27 +52,34 @@ def draw(panel, own, kind):
     if line["slope"] is not None:
         used = np.array(line["sizes"], float)
         middle, height = np.exp(np.log(used).mean()), np.exp(np.log(values[np.isin(sizes, used)]).mean())
-        for slope, style, label in ((line["claimed"], SECOND, "slope of the docstring"), (line["slope"], FIRST, "fitted slope")):
+        for slope, style, label in ((line["claimed"], SECOND, "slope of the docstring"),
+                                    (line["slope"], FIRST, "fitted slope")):
             panel.plot(used, height * (used / middle) ** slope, lw=1.5, label=label, **style)
     panel.set(xscale="log", yscale="log")
     panel.minorticks_off()
 
 
-def shown(slope, error):
-    """Return a slope with its standard error, as a table has it."""
-    return "too small to fit" if slope is None else f"{slope:.2f} ({error:.2f})"
+def shown(line):
+    """Return the cells of a slope with its standard error, and of what the docstring allows."""
+    if line["slope"] is None:
+        return "too small to fit | "
+    return f"{line['slope']:.2f} ({line['error']:.2f}) | {line['claimed']:.2f}"
+
+
+def called(name, axis):
+    """Return what an axis is called: that of categories may have bins, classes or different values."""
+    return KEPT["estimators"][name]["third"] if axis == "categories" else axis
 
 
 def caption(name):
     """Return what a picture shows, in words: it is the picture's alternative text, too."""
-    own = KEPT["estimators"][name]
     told = []
     for kind in UNITS:
-        for axis, each in own["axes"].items():
-            line, what = each[kind], own["third"] if axis == "categories" else axis
-            if line["slope"] is not None:
-                told.append(f"{kind} over {what} has slope {line['slope']:.2f}, the docstring allows {line['claimed']:.2f}")
-    return f"Time of the processor and memory of a fit of {name.rpartition('.')[2]}: {'; '.join(told)}."
+        lines = {called(name, axis): own[kind] for axis, own in KEPT["estimators"][name]["axes"].items()}
+        slopes = [f"{line['slope']:.2f} over {axis} (docstring {line['claimed']:.2f})"
+                  for axis, line in lines.items() if line["slope"] is not None]
+        told.append(f"{kind}: {', '.join(slopes) or 'too small to fit'}")
+    return f"How a fit of {name.rpartition('.')[2]} grows, by fitted slopes. {'; '.join(told)}."
 
 
 def page():
@@ -85,21 +92,18 @@ def page():
                   "|---|---|---|---|---|---|---|"]
         for axis, each in own["axes"].items():
             sizes = [point["size"] for point in each["points"]]
-            beside = ", ".join(f"{size:,} {own['third'] or axis_ if axis_ == 'categories' else axis_}"
-                               for axis_, size in each["fixed"].items() if size and axis_ in own["axes"])
-            cells = [f"{shown(each[kind]['slope'], each[kind]['error'])} | "
-                     f"{'' if each[kind]['slope'] is None else format(each[kind]['claimed'], '.2f')}" for kind in UNITS]
-            lines.append(f"| {own['third'] if axis == 'categories' else axis} | {sizes[0]:,} to {sizes[-1]:,} | {beside} | "
-                         f"{cells[0]} | {cells[1]} |")
+            beside = ", ".join(f"{called(name, other)}: {size:,}" for other, size in each["fixed"].items()
+                               if size and other in own["axes"])
+            lines.append(f"| {called(name, axis)} | {sizes[0]:,} to {sizes[-1]:,} | {beside} | {shown(each['time'])} | "
+                         f"{shown(each['memory'])} |")
         ends = [each["ends"] for each in own["axes"].values() if each["ends"]]
         lines += ["", *(f"* Left out: {end}." for end in ends), *([""] if ends else []),
                   f"Measured on {own['date']}, load average {own['load']:g}.", ""]
     facts = KEPT["header"]
-    lines += ["## The machine", "", *(f"* {key}: {facts[key]}" for key in facts), ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, "## The machine", "", *(f"* {key}: {facts[key]}" for key in facts), ""])
 
 
-def picture_of(name):
+def lines_of(name):
     """Return the lines (reStructuredText) of the picture on the page of a class, if it has one."""
     if name not in KEPT["estimators"]:
         return []

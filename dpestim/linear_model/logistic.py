@@ -41,8 +41,9 @@ class DPLogisticRegression(LinearClassifier):
 
     **Complexity.** Six or seven passes over the rows, one of which forms the Hessian: O(n d^2) time, O(n d + d^2)
     memory beyond X (a scaled copy), and O(d) exact random numbers. K > 2 classes: O(n d K) for each of some tens of
-    passes, O(n (d + K)) memory, and O(d K) random numbers; "ovr" is K times two classes. Of sparse X only entries are
-    read: their squared numbers, summed over rows, stand in the place of n d^2.
+    passes, of which some form a curvature in O(n K^2 + K^3) time and O(K^2) memory, and O(d K) random numbers; "ovr" is
+    K times two classes. Of sparse X only entries are read: their squared numbers, summed over rows, stand in the place
+    of n d^2.
 
     Parameters
     ----------
