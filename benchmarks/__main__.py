@@ -25,6 +25,7 @@ from benchmarks import (
     memory,
     numbers,
     personalized,
+    plans,
     profile,
     ranges,
     rows,
@@ -45,7 +46,7 @@ from benchmarks._harness import Settings, header, line, write
 MODULES = {module.__name__.rpartition(".")[2]: module for module in (
     frequencies, threads, family, sketches, heavy_hitters, itemsets, longitudinal, numbers, rows, vectors, keyvalue,
     distributions, ranges, personalized, words, central, selection, sparse_vector, stability, statistics, shuffle,
-    encoding, collection, ledger, starts, logistic, fits, memory, profile, distributed,
+    encoding, collection, ledger, starts, logistic, fits, memory, profile, plans, distributed,
 )}
 #: What runs without a name, each in its short form: one row for what others are compared with, in 60 lines.
 STANDARD = ("frequencies", "numbers", "statistics", "ledger", "fits")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from sklearn.base import BaseEstimator
 
-from dpestim import notebook
+from dpestim import lazy, notebook
 from dpestim.docstrings import Documented, SignatureOfInit
 from dpestim.privacy import ambient
 from dpestim.privacy.config import is_strict, relation_of_block, relation_of_process
@@ -320,15 +320,19 @@ def _bindings(estimator):
             + [f'neighbours="{relation}" by its block'] * (relation is not None))
 
 
-def all_estimators(packages=SUBPACKAGES):
+def all_estimators(packages=SUBPACKAGES, room=""):
     """Return the registry: (name, class) of every estimator in an `__all__` that brings `_test_params()`.
 
-    Whatever is listed there is exported, tested, benchmarked and documented with no further line.
+    Whatever is listed there is exported, tested, benchmarked and documented with no further line. With a `room`, a
+    package within these, what is known to live in other rooms is left out, and not imported.
     """
     found = []
     for package in packages:
         module = importlib.import_module(f"dpestim.{package}")
         for name in module.__all__:
+            home = lazy.home(module.__name__, name)
+            if room and home and not home.startswith(f"{module.__name__}.{room}."):
+                continue
             item = getattr(module, name)
             if inspect.isclass(item) and issubclass(item, BaseEstimator) and hasattr(item, "_test_params"):
                 found.append((f"{package}.{name}", item))

@@ -6,6 +6,9 @@ run it.
 
 import importlib
 
+#: By package, the module of each name that is imported late.
+_homes = {}
+
 
 def attach(package, homes):
     """Return (`__getattr__`, `__dir__`) of a package.
@@ -17,8 +20,8 @@ def attach(package, homes):
     homes : dict
         Modules of the package, with the names that each brings, in one string. (A module elsewhere is named whole.)
     """
-    home_of = {name: home if home.startswith("dpestim.") else f"{package}.{home}"
-               for home, names in homes.items() for name in names.split()}
+    home_of = _homes[package] = {name: home if home.startswith("dpestim.") else f"{package}.{home}"
+                                 for home, names in homes.items() for name in names.split()}
 
     def __getattr__(name):
         if name not in home_of:
@@ -31,3 +34,8 @@ def attach(package, homes):
         return sorted({*vars(importlib.import_module(package)), *home_of})
 
     return __getattr__, __dir__
+
+
+def home(package, name):
+    """Return the module of a name of a package that is imported late; "" for any other name."""
+    return _homes.get(package, {}).get(name, "")

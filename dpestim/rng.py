@@ -249,6 +249,27 @@ class Words:
         drawn = self._reader.dense(stage, *self._at, self._first // 2, size)
         return drawn.view(np.uint32)[skip : skip + self._n_rows]
 
+    def quarters(self, stage, per_row=1):
+        """Return per_row 16-bit numbers for every row: four of a word, in the order of places row * per_row + slot."""
+        self._draw(stage, ("quarters", per_row))
+        start, size = self._first * per_row, self._n_rows * per_row
+        skip = start % 4
+        drawn = self._reader.dense(stage, *self._at, start // 4, (skip + size + 3) // 4)
+        return drawn.view(np.uint16)[skip : skip + size]
+
+    def below(self, limit, stage, rare_stage, per_row=1):
+        """Return (places row * per_row + slot, ascending; numbers) of the uniform 64-bit numbers below a limit.
+
+        Every place has such a number. Its first 16 digits are a quarter of a word of `stage`; the other 48 are drawn,
+        as the first of a word of `rare_stage`, only where the first 16 leave open whether the number is below.
+        """
+        lanes = self.quarters(stage, per_row)
+        places = np.flatnonzero(lanes <= np.uint16((limit - 1) >> 48))
+        more = self.sparse(rare_stage, per_row, places) >> np.uint64(16)
+        numbers = lanes[places].astype(np.uint64) << np.uint64(48) | more
+        mine = numbers <= np.uint64(limit - 1)
+        return places[mine], numbers[mine]
+
     def sparse(self, stage, per_row, places):
         """Return one word for each place row * per_row + slot, the row counted within these rows."""
         self._draw(stage, ("sparse", per_row))

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from dpestim.local.categories.choice import candidates, spread_of
-from dpestim.local.estimates.planning import _of_numbers
+from dpestim.local.estimates.options import of_numbers
 from dpestim.privacy.exact import canonical_epsilon
 
 HERE = Path(__file__).parent
@@ -57,7 +57,7 @@ def of_categories(epsilon, size, names=None):
 
 def of_means(epsilon, size, names=None):
     """Return {mechanism: numbers of its law} for means of columns."""
-    options, _ = _of_numbers(canonical_epsilon(epsilon), size, names)
+    options, _ = of_numbers(canonical_epsilon(epsilon), size, names)
     return {name: {"error": one.spread.unit**0.5} for name, one in options.items()}
 
 

@@ -61,6 +61,8 @@ def refuse_infinite(rows, names, advice=FILL, *, missing=False):
 
     With `missing`, a value may be NaN: in all columns, or where an array of one entry for each column says so.
     """
+    if rows.dtype.kind in "biu":
+        return
     for at in range(0, len(rows), _ROWS):
         block = rows[at : at + _ROWS]
         with np.errstate(all="ignore"):

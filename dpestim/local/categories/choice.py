@@ -29,7 +29,7 @@ def spread_of(law):
 def frequency_estimators():
     """Return the mechanisms of the registry that keep epsilon for any two values, by name: a dict of classes."""
     return {
-        cls.__name__: cls for _, cls in all_estimators(("local",))
+        cls.__name__: cls for _, cls in all_estimators(("local",), "categories")
         if issubclass(cls, FrequencyEstimator) and cls._randomizer is not None
         and getattr(cls._randomizer, "relaxation", None) is None
     }

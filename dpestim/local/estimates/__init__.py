@@ -8,6 +8,7 @@
                            `mixtures.py`)
     mixed.py               `MixedEstimator`: columns of several kinds (`rows.py`), one report, one epsilon
                            (`sharing.py`)
+    options.py             which mechanisms a plan chooses from, their errors and what they cost
     planning.py            `plan`, `plan_mean`: before any report, which mechanism, how many users, how much epsilon
 """
 

@@ -4,21 +4,15 @@ A plan reads the registry, the variances of the laws and their costs (`costs.py`
 planned with no line here.
 """
 
-import inspect
 import math
 from dataclasses import field
 from fractions import Fraction
-from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import bdtrik, ndtr, ndtri
+from scipy.special import ndtri
 
-from dpestim.base import all_estimators
-from dpestim.local.categories.choice import candidates, spread_of
-from dpestim.local.costs import Cost, Spread, cost_of
-from dpestim.local.numbers.transformer import NumericTransformer
+from dpestim.local.estimates.options import PlanRow, setting_of
 from dpestim.privacy import PrivacyGuarantee
 from dpestim.privacy.exact import LARGEST_EPSILON, canonical_epsilon
 from dpestim.records import record
@@ -32,21 +26,6 @@ _NEAR = 3
 _MOST_USERS = 1 << 53
 #: How much more error, as a share, is little where another mechanism sends less.
 _LITTLE = 0.1
-#: Where more reports than this support a value, their number is as good as normal.
-_MANY_REPORTS = 10_000
-
-
-class PlanRow(NamedTuple):
-    """One mechanism of a plan: its class's name, its errors, and what it costs."""
-
-    mechanism: str
-    rmse: float
-    max_error: float
-    bits: float
-    client_us: float
-    server_s: float
-    memory_mb: float
-    parameters: str = ""
 
 
 @record
@@ -108,7 +87,7 @@ class SurveyPlan(Table):
     def errors_at(self, epsilons):
         """Return {mechanism: root mean square errors at other budgets}, an array each; NaN where there is no law."""
         epsilons = [canonical_epsilon(epsilon) for epsilon in epsilons]
-        tables = [_setting(self.n_categories, self.n_columns)(epsilon) for epsilon in epsilons]
+        tables = [setting_of(self.n_categories, self.n_columns)(epsilon) for epsilon in epsilons]
         return {
             name: np.array([options[name].spread.rmse(self.n_users) if name in options else np.nan
                             for options, _ in tables])
@@ -155,8 +134,8 @@ def plan(*, n_users=None, n_categories=None, epsilon=None, target_rmse=None, pro
 
     **Privacy.** A plan reads no data: it costs nothing.
 
-    **Complexity.** O(n_categories) a mechanism at most, once for each epsilon; 4 to 65,536 categories took 7 to 15
-    milliseconds of the processor, 20 to 50 where epsilon is found; 2^20 categories take longer.
+    **Complexity.** O(n_categories) a mechanism at most, once for each epsilon; 4 to 2^20 categories took 7 to 15
+    milliseconds of the processor, 20 to 50 where epsilon is found.
 
     Parameters
     ----------
@@ -220,8 +199,8 @@ def plan_mean(*, n_users=None, epsilon=None, target_rmse=None, n_columns=1, prob
 
     **Privacy.** A plan reads no data: it costs nothing.
 
-    **Complexity.** A table of the law for each mechanism, kept from one plan to the next: the first plan of an epsilon
-    takes tenths of a second, and one that finds epsilon about a second.
+    **Complexity.** A table of the law for each mechanism, kept from one plan to the next: the first plan of a process
+    took 55 milliseconds of the processor, one of another epsilon 45, and one that finds epsilon tenths of a second.
 
     Parameters
     ----------
@@ -258,89 +237,6 @@ def plan_mean(*, n_users=None, epsilon=None, target_rmse=None, n_columns=1, prob
     return _planned(n_users, epsilon, target_rmse, probability, n_columns=_count(n_columns, "n_columns", 1, 1 << 10))
 
 
-# -------------------------------------------------------------------------------------------------- settings
-
-
-class _Option(NamedTuple):
-    """A mechanism in a setting: its errors, its laws (those of a row), and the parameters that make it so."""
-
-    spread: Spread
-    laws: tuple
-    n_estimates: int
-    parameters: str = ""
-
-    def row(self, name, n_users, z):
-        """Return the `PlanRow` of so many users."""
-        each = [cost_of(law, n_users, self.n_estimates) for law in self.laws]
-        cost = Cost(*map(sum, zip(*each)))
-        furthest = max(float(z) * self.spread.worst(n_users), max(_by_few(law, n_users, z) for law in self.laws))
-        return PlanRow(name, self.spread.rmse(n_users), furthest, *cost, self.parameters)
-
-
-def _by_few(law, n, z):
-    """Return how far off a frequency is, at the level of z, where few reports support a value; 0 where many do.
-
-    Their number is binomial, with a tail that is longer than the normal one.
-    """
-    pair = law.support_pair() if hasattr(law, "support_pair") else None
-    if pair is None or np.ndim(pair[0]) or np.ndim(pair[1]):
-        return 0.0
-    p, q = map(float, pair)
-    share = q + (p - q) / law.n_categories
-    if n * share > _MANY_REPORTS:
-        return 0.0
-    return float(math.ceil(bdtrik(ndtr(float(z)), n, share)) / n - share) / (p - q)
-
-
-def _setting(n_categories, n_columns):
-    """Return what says, for an epsilon, what there is to choose from: ({name: option}, {name: why not}).
-
-    It is also told which names are asked for; None: all.
-    """
-    if n_columns is None:
-        return lambda epsilon, names=None: _of_categories(epsilon, n_categories, names)
-    return lambda epsilon, names=None: _of_numbers(epsilon, n_columns, names)
-
-
-def _of_categories(epsilon, n_categories, names):
-    laws, refused = candidates(epsilon, n_categories, names)
-    return {name: _Option(spread_of(law), (law,), n_categories) for name, law in laws.items()}, refused
-
-
-def _of_numbers(epsilon, n_columns, names):
-    options, refused = {}, {}
-    for _, cls in all_estimators(("local",)):
-        law = getattr(cls, "_randomizer", None)
-        if not (issubclass(cls, NumericTransformer) and "bounds" in inspect.signature(cls).parameters):
-            continue
-        if law.relaxation is not None or not law.is_unbiased or (names is not None and cls.__name__ not in names):
-            continue
-        found = _of_transformer(cls, epsilon, n_columns)
-        (refused if isinstance(found, str) else options)[cls.__name__] = found
-    return options, refused
-
-
-@lru_cache(maxsize=1024)
-def _of_transformer(cls, epsilon, n_columns):
-    """Return the option of the best strategy of a transformer, or why it has none."""
-    best, wrong = None, ""
-    for strategy in cls._strategies if n_columns > 1 else ("split",):
-        transformer = cls(epsilon, bounds=([0.0] * n_columns, [1.0] * n_columns), strategy=strategy)
-        try:
-            columns = transformer._columns_now()
-            law, k = columns.laws[0], columns.n_sampled or n_columns
-            by_row = hasattr(law, "sampled_variance")
-            variance = law.sampled_variance(n_columns, k) if by_row else law.even_variance()
-        except ValueError as error:
-            wrong = wrong or str(error)
-            continue
-        if best is None or variance < best.spread.unit:
-            parameters = "" if strategy == "split" else f'strategy="{strategy}"'
-            spread = Spread(0.0, variance, 0.0, variance)
-            best = _Option(spread, (law,) * (k if by_row else 1), 1 if by_row else n_columns, parameters)
-    return wrong if best is None else best
-
-
 # -------------------------------------------------------------------------------------------------- solving
 
 
@@ -350,7 +246,7 @@ def _planned(n_users, epsilon, target, probability, **size):
     probability = _share(probability, "probability")
     n_users = None if n_users is None else _count(n_users, "n_users", 1, _MOST_USERS)
     target = None if target is None else _share(target, "target_rmse")
-    setting = _setting(size.get("n_categories"), size.get("n_columns"))
+    setting = setting_of(size.get("n_categories"), size.get("n_columns"))
     if epsilon is None:
         epsilon = _least_epsilon(setting, n_users, target)
     exact = canonical_epsilon(epsilon)

@@ -16,7 +16,7 @@ from dpestim.privacy.rounding import float_down
 from dpestim.rng import Stage
 from dpestim.shuffle.base import ShuffledColumns, ShuffleProtocol
 from dpestim.shuffle.coins import delta_among
-from dpestim.shuffle.law import ShuffleLaw, first_below
+from dpestim.shuffle.law import RARELY, ShuffleLaw, first_below
 
 #: Fake messages a user at most.
 _MOST = 1 << 12
@@ -103,9 +103,14 @@ class Fakes(ShuffleLaw):
 
     def privatize(self, codes, words, out):
         """Write the own code and the fakes."""
+        out[:, 0] = codes
+        if self.n_categories * self.other <= RARELY:
+            out[:, 1:] = self.n_categories
+            at, drawn = words.below(self.n_categories * self.other, Stage.RESPONSE, Stage.RARE, self.n_places)
+            out[at // self.n_places, 1 + at % self.n_places] = drawn // np.uint64(self.other)
+            return
         drawn = words.dense(Stage.RESPONSE, self.n_places)
         fakes = np.minimum(drawn // np.uint64(self.other), np.uint64(self.n_categories))
-        out[:, 0] = codes
         out[:, 1:] = fakes.reshape(len(codes), -1)
 
     def check_reports(self, reports):

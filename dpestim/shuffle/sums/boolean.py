@@ -11,7 +11,7 @@ from dpestim.privacy.exact import WORD, exp_lower
 from dpestim.privacy.rounding import float_down
 from dpestim.rng import Stage
 from dpestim.shuffle.coins import delta_of_bits
-from dpestim.shuffle.law import smallest
+from dpestim.shuffle.law import RARELY, smallest
 from dpestim.shuffle.sums.estimator import SumProtocol
 from dpestim.shuffle.sums.law import BitMessages, SumLaw
 
@@ -89,8 +89,12 @@ class NoisyBit(BitMessages, SumLaw):
 
     def privatize(self, codes, words, out):
         """Write a bit for each."""
-        drawn = words.dense(Stage.RESPONSE, 1)
-        binary.privatize(codes, drawn, self.flip, WORD - self.flip, out.reshape(-1))
+        out = out.reshape(-1)
+        if self.flip > RARELY:
+            binary.privatize(codes, words.dense(Stage.RESPONSE, 1), self.flip, WORD - self.flip, out)
+            return
+        np.bitwise_and(codes, 1, out=out)
+        out[words.below(self.flip, Stage.RESPONSE, Stage.RARE)[0]] ^= 1
 
     def total(self, counts, n):
         """Return the estimated number of ones among the values."""
@@ -108,15 +112,25 @@ class BitColumn(NumberColumn):
 
     def read(self, values, n_jobs, strict):
         """Return the values; where `strict`, any number of at least 1/2 counts as 1."""
-        if not strict and values.dtype.kind != "b" and not all(
-            ((block == 0) | (block == 1)).all() for block in _blocks(values)
-        ):
+        if not strict and not all(map(_are_bits, _blocks(values))):
             raise ValueError(f"{self.name} must have no other values than 0 and 1")
         return values
 
     def coder(self):
         """Return a function from a block of values to bits."""
-        return lambda block: np.ascontiguousarray(block if block.dtype.kind == "b" else block >= 0.5).view(np.uint8)
+        return lambda block: np.ascontiguousarray(_above_half(block)).view(np.uint8)
+
+
+def _above_half(block):
+    if block.dtype.kind in "biu":  # (a whole number is not made a float)
+        return block if block.dtype.kind == "b" else block > 0
+    return block >= 0.5
+
+
+def _are_bits(block):
+    if block.dtype.kind in "bu":
+        return block.max(initial=0) <= 1
+    return ((block == 0) | (block == 1)).all()
 
 
 def _blocks(values, size=1 << 16):
@@ -151,7 +165,7 @@ class BooleanSum(SumProtocol):
     >>> says_yes = np.arange(100_000) < 30_000
     >>> protocol = BooleanSum(1.0, delta=1e-6, random_state=0).fit(says_yes.reshape(-1, 1))
     >>> protocol.sum_.round(), protocol.standard_error_.round(1)
-    (array([30007.]), array([6.5]))
+    (array([29995.]), array([6.5]))
     """
 
     _randomizer = NoisyBit

@@ -1,6 +1,7 @@
 """Plans: what they say is what simulations show, what they find is the least, and what they refuse."""
 
 import math
+import subprocess
 import sys
 from fractions import Fraction
 
@@ -8,8 +9,16 @@ import numpy as np
 import pytest
 
 import dpestim.local
+from dpestim.base import all_estimators
 from dpestim.local import DuchiTransformer, GRRFrequencyEstimator, plan, plan_mean
+from dpestim.local.categories.choice import candidates
+from dpestim.local.categories.estimator import FrequencyEstimator
+from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.estimates.planning import PlanRow
+from dpestim.local.numbers.laplace import Laplace
+from dpestim.local.numbers.staircase import Staircase
+from dpestim.local.numbers.transformer import NumericTransformer
+from dpestim.privacy.exact import WORD
 
 SHAPES = {
     "even": lambda d: np.full(d, 1 / d),
@@ -48,6 +57,78 @@ def test_the_errors_of_a_plan_are_those_of_a_simulation(survey):
         if shape == "even":  # (150 surveys know a share to 0.041: four standard deviations, and what is neglected)
             share = (np.abs(errors).max(axis=1) <= row.max_error).mean()
             assert abs(share - 0.5) < 0.17, row.mechanism
+
+
+@pytest.mark.parametrize("d", [2, 3, 5, 7, 64, 100, 1023, 1025])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+def test_errors_at_equal_frequencies_are_those_of_all_frequencies(d, epsilon):
+    """A law that says its variance for values that are held equally often says what it says of all frequencies."""
+    laws, own = candidates(epsilon, d)[0].values(), 0
+    for law in laws:
+        own += type(law).even_variance is not CategoricalRandomizer.even_variance
+        for n in (1, 1000, 1 << 40):
+            all_of_them = np.broadcast_to(law.variance(n, np.full(d, 1 / d)), d)
+            slow = all_of_them.mean(), all_of_them.max()
+            assert law.even_variance(n) == pytest.approx(slow, rel=1e-9, abs=0), law
+    assert own >= 3
+
+
+def laplace_rows(law):
+    """The table of `Laplace` as its proof has it, one integer at a time."""
+    n, places, beyond, alpha = law.grid, law.places, law.beyond, law.beyond / (1 + law.beyond)
+    tails = [WORD / (1 + alpha) * alpha**k for k in range(n + 1)]
+    noise = [math.ceil((1 - alpha) * t) for t in tails]
+    ends = [places * math.floor(tails[0] / places), *(places * math.ceil(t / places) for t in tails[1:])]
+    for g in range(n + 1):
+        row = [ends[g], *(noise[abs(y - g)] for y in range(1, n)), ends[n - g]]
+        missing = WORD - sum(row)
+        drift = sum((y - g) * row[y] for y in range(1, n)) + (n - g + beyond) * row[n] - (g + beyond) * row[0]
+        a = min(max(g, 1), n - 2)
+        up = (g - a) * missing - drift
+        row[a] += missing - up
+        row[a + 1] += up
+        yield row
+
+
+def staircase_rows(law):
+    """The table of `Staircase`, alike; the mean is made exact by its code at a bound and two codes between them."""
+    n, b, far = law.grid, law.beyond / (1 + law.beyond), law.grid * law.beyond
+    middle = (1 - b) / (2 * law.flat + 2 * b * (n - law.flat) - (1 - b))
+    level = [k // n + (k % n >= law.flat) for k in range(2 * n)]
+    inner, outer = ([round(WORD * top * b**k) for k in level] for top in (middle, middle / (1 - b)))
+    for g in range(n + 1):
+        row = {y: (inner if 0 < y < n else outer)[abs(y - g)] for y in range(1 - n, 2 * n)}
+        drift = sum((y - g) * w for y, w in row.items())
+        excess = sum(w for y, w in row.items() if y >= n) - sum(w for y, w in row.items() if y <= 0)
+        end, way = (n, 1) if 2 * g >= n else (0, -1)
+        least, reach = -way * excess % far.denominator, end - g + way * far
+        more = least + far.denominator * round((-(drift + far * excess) / reach - least) / far.denominator)
+        row[end] += more
+        drift += far * (excess + way * more) + (end - g) * more
+        missing, a = WORD - sum(row.values()), min(max(g, 1), n - 2)
+        up = (g - a) * missing - drift
+        row[a] += missing - up
+        row[a + 1] += up
+        yield list(row.values())
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1, 7])
+@pytest.mark.parametrize(("cls", "slow"), [(Laplace, laplace_rows), (Staircase, staircase_rows)])
+def test_tables_that_are_made_as_arrays_are_those_of_single_integers(cls, slow, epsilon):
+    for grid in (4, 32):
+        law = cls.make(epsilon, grid)
+        assert law.table() == list(slow(law))
+        assert all(type(w) is int for row in law.table() for w in row)
+
+
+def test_a_plan_imports_no_other_room():
+    """A plan knows all mechanisms that the registry has, and a fresh process that plans reads no other estimator."""
+    everything = {cls for _, cls in all_estimators(("local",))}
+    for room, kind in (("categories", FrequencyEstimator), ("numbers", NumericTransformer)):
+        assert {c for c in everything if issubclass(c, kind)} <= {c for _, c in all_estimators(("local",), room)}
+    code = ("import sys; from dpestim.local import plan_mean; plan_mean(n_users=9, epsilon=1.0); "
+            "assert not [m for m in sys.modules if m.startswith(('dpestim.local.learning', 'dpestim.local.domains.'))]")
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_rows_are_sorted_and_complete():

@@ -45,7 +45,6 @@ LINES = 450
 LONGER = {
     "linear_model/federated.py": (480, "one class, with 100 lines of docstring and its own predictions and losses"),
     "local/estimates/mixed.py": (490, "one class; half of it are one-line attributes by column, with their docstrings"),
-    "local/estimates/planning.py": (470, "two public functions and a result whose docstrings are 150 lines"),
     "local/learning/rounds.py": (465, "one class: the verbs of users and of the server share every state"),
 }
 
