@@ -221,10 +221,10 @@ def exact_gradient(loss, w, noise, strength):
 
 def test_a_hessian_that_rounding_made_indefinite_is_lifted():
     """Columns that are copies, summed in single precision: no guarantee rests on it, so that a little more will do."""
-    z = np.tile(np.random.default_rng(0).standard_normal((5000, 40)).astype(np.float32), 2) * np.float32(0.07)
+    z = np.tile(np.random.default_rng(0).standard_normal((5000, 40)).astype(np.float32), 2)
     bend, slope = (z.T @ z).astype(np.float64), np.linspace(-1, 1, 80)
-    assert np.linalg.eigvalsh(bend)[0] < -1e-6
-    move = -solver._factor(bend, 1e-7)(slope)
+    assert np.linalg.eigvalsh(bend)[0] < -1e-5
+    move = -solver._factor(bend, 1e-6)(slope)
     assert move @ slope < 0
     assert np.isfinite(move).all()
 
