@@ -87,6 +87,12 @@ class MarginLoss:
         span = _BLOCK * step
         n_blocks = -(-n // span)
         dense = isinstance(self.X, np.ndarray)
+        if n_blocks == 1 and dense and not hessian:  # few rows: what stands around the kernel would take as long
+            gradient, work, curves = np.zeros(self._width), np.zeros((logistic.TILE, self._width)), np.zeros((0, 0))
+            loss = logistic.accumulate(
+                self.X, self.signs, self.scales, self._inverse, self.limit, self.tail, self.offset, 0, n, step, padded,
+                work, gradient, curves, self.margin.kind, self.margin.shape, self._targets)
+            return step * loss, step * gradient[: self.size], None
         gradients, losses = np.zeros((n_blocks, self._width)), np.zeros(n_blocks)
         lanes = min(_LANES, n_blocks, max(1, _LANE_CELLS // self._width**2))
         if hessian:  # (to add up those of lanes is to cost little beside their rows)
@@ -342,4 +348,5 @@ def _bfgs(solve, pairs, slope, level):
 
 
 def _norm(x):
-    return math.hypot(*x.tolist())
+    squares = float(x @ x)  # (a certificate's factor of 1.0001 covers how they round)
+    return math.sqrt(squares) if 1e-200 < squares < 1e200 else math.hypot(*x.tolist())
