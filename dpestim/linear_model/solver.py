@@ -348,5 +348,5 @@ def _bfgs(solve, pairs, slope, level):
 
 
 def _norm(x):
-    squares = float(x @ x)  # (a certificate's factor of 1.0001 covers how they round)
+    squares = float(x.dot(x))  # (a certificate's factor of 1.0001 covers how they round; overflow warns in x @ x)
     return math.sqrt(squares) if 1e-200 < squares < 1e200 else math.hypot(*x.tolist())
