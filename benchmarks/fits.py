@@ -1,7 +1,9 @@
 """Fitting private models and transformers, each beside the fastest way of its namesake without privacy; one thread."""
 
 import itertools
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from sklearn import (
@@ -23,6 +25,7 @@ from dpestim.cluster import DPKMeans
 from dpestim.covariance import DPCovariance
 from dpestim.decomposition import DPPCA
 from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from dpestim.ensemble.curve import Curve
 from dpestim.feature_selection import DPSelectKBest
 from dpestim.linear_model import DPLinearRegression, DPLinearSVC, DPLogisticRegression, DPPoissonRegressor, DPRidge
 from dpestim.naive_bayes import DPCategoricalNB, DPGaussianNB
@@ -118,6 +121,7 @@ def rows(settings):
                 baseline=times[fastest], ratio=times[fastest] / times["ours"], repeats=repeats,
             ).judge(settings, TARGETS.get(type(ours).__name__, 0.9))
     yield from predictions(settings, table)
+    yield boosting_by_threads(settings)
 
 
 def predictions(settings, table):
@@ -145,3 +149,49 @@ def limited(call, rows):
             return call(rows)
 
     return run
+
+
+def boosting_by_threads(settings):
+    """Return the row of two threads beside one; the note has what two can give at most on this machine.
+
+    Curves are learned between passes over rows: each pass waits for the curve before it, so that no thread helps there.
+    """
+    table, learned, learn = data(settings.n), [], Curve.measure
+    runs = {}
+    for threads in (1, 2):
+        model = DPGradientBoostingClassifier(bounds=(-5.0, 5.0), classes=[False, True], delta=1e-6, n_jobs=threads)
+        runs[threads] = work(model, table["X"], table["classes"])
+    x = np.random.default_rng(0).standard_normal(1 << 15)  # (long calls: what is measured is no lock of Python's)
+
+    def arithmetic(_=None):
+        out = np.empty_like(x)
+        for _ in range(400):
+            np.sin(x, out=out)
+
+    def side_by_side():
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(arithmetic, range(2)))
+
+    contestants = {**runs, "arithmetic": arithmetic, "by two": side_by_side}
+    times, _, repeats = interleave(contestants, slow=2.0)
+    gain = 2 * times["arithmetic"] / times["by two"]
+
+    def timed(self, *args, **kwargs):
+        start = time.perf_counter()
+        try:
+            return learn(self, *args, **kwargs)
+        finally:
+            learned.append(time.perf_counter() - start)
+
+    Curve.measure = timed
+    try:
+        runs[1]()
+    finally:
+        Curve.measure = learn
+    alone = min(sum(learned) / times[1], 1.0)
+    return Row(
+        f"DPGradientBoostingClassifier, {settings.n:,} x {COLUMNS}, 2 threads", times[2], peer="one thread",
+        baseline=times[1], ratio=times[1] / times[2], repeats=repeats,
+        note=f"two threads give {gain:.2f}x of arithmetic; with {alone:.0%} of the time in curves between passes, at "
+             f"most {1 / (alone + (1 - alone) / gain):.2f}x",
+    ).judge(settings, 1.7)

@@ -4,7 +4,8 @@ A real random number cannot be stored, and one that was cut to a float is anothe
 attacks use. Here a real is an interval that is known to hold it: its random bits come from a stream of its own
 (`dpestim.rng`, stage NOISE), and more are drawn whenever the interval is too wide for what is asked. So what is
 returned is the exact real, and a float within a proven distance of it; there is no tail that was left out, and no
-probability of failure: `logistic.md` uses nothing else. Arithmetic is decimal, rounded outward.
+probability of failure: `logistic.md` uses nothing else. Arithmetic is decimal, rounded outward; where the first 128
+digits of each number decide, which is nearly always, a kernel does the same with sums of two floats (`exact_reals.md`).
 
     BitStream     words of one purpose, one after the other
     Real          a uniform real: compared with a probability, or an interval for arithmetic
@@ -21,6 +22,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from dpestim._core import noise
 from dpestim.rng import Stage
 
 #: What vectors promise: the float vector is this close to the real one, relative to its own norm.
@@ -30,6 +32,7 @@ _MIDDLE = Context(prec=60, Emax=999_999_999, Emin=-999_999_999)  # where a relat
 FIRST_DIGITS, MORE_DIGITS = 40, 20
 _FIRST_WORDS = 2  # words of a real that are drawn at once: 128 bits nearly always suffice
 _HALF, _NEXT_TO_1 = Decimal("0.5"), Decimal("0.999")
+_MOST, _POINTS = 4096, 6  # numbers of a vector that the kernel takes, and points it tries for each two of them
 _QUICK_DIGITS = 60  # with no more, the first words suffice
 _NARROW = Decimal(2.0**-64)  # the width, absolute or relative, at which an interval is narrow enough
 
@@ -223,6 +226,32 @@ def _normals(reader, column, size, narrow):
 
 def gaussian(reader, column, size):
     """Return a float vector within `RELATIVE_ERROR` (relative to its norm) of a vector of exact normals."""
+    found = _quick(reader, column, size)
+    return by_intervals(reader, column, size) if found is None else found
+
+
+def gamma_ball(reader, column, size):
+    """Return a float vector within `RELATIVE_ERROR` of an exact one with density proportional to e^(-norm).
+
+    Its norm is a sum of `size` exponentials (a gamma law of that shape), its direction that of a vector of normals.
+    Uses columns `column` and `column` + 1.
+    """
+    found = _quick(reader, column, size, True)
+    return ball_by_intervals(reader, column, size) if found is None else found
+
+
+def _quick(reader, column, size, ball=False):
+    """Return what the first words of all numbers decide, or None."""
+    if not 0 < size <= _MOST:
+        return None
+    words = reader.heads(Stage.NOISE, column, -(-size // 2), 4 * _POINTS)
+    sums = reader.heads(Stage.NOISE, column + 1, size, _FIRST_WORDS) if ball else None
+    out, scratch = np.empty((2, size))
+    return out if noise.vector(words, sums, out, scratch) else None
+
+
+def by_intervals(reader, column, size):
+    """Return what `gaussian` does, by as many digits as it takes."""
     narrow = _NARROW
     while True:
         middle = _middles(_normals(reader, column, size, narrow))
@@ -234,12 +263,8 @@ def gaussian(reader, column, size):
         narrow = _MIDDLE.multiply(narrow, _NARROW)
 
 
-def gamma_ball(reader, column, size):
-    """Return a float vector within `RELATIVE_ERROR` of an exact one with density proportional to e^(-norm).
-
-    Its norm is a sum of `size` exponentials (a gamma law of that shape), its direction that of a vector of normals.
-    Uses columns `column` and `column` + 1.
-    """
+def ball_by_intervals(reader, column, size):
+    """Return what `gamma_ball` does, by as many digits as it takes."""
     narrow = _NARROW
     radius = _middles([gamma([BitStream(reader, column + 1, block) for block in range(size)])])[0]
     while True:

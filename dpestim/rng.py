@@ -203,16 +203,27 @@ class WordReader:
         if not len(places):
             return np.empty(0, np.uint64)
         _counter(stage, column, block, int(np.max(places)))
-        if self._blocks is None:
-            # Counter mode at scattered counters is the block cipher applied to these counters, which is what ECB does
-            modes = _ciphers()
-            self._blocks = modes.Cipher(modes.AES(self._key), modes.ECB()).encryptor()
         counters = np.empty((len(places), 2), ">u8")
         counters[:, 0] = int.from_bytes(_counter(stage, column, block)[:8], "big")
         counters[:, 1] = np.asarray(places, np.uint64) + np.uint64(_OFFSET)
-        out = np.empty(16 * len(places) + 15, np.uint8)
+        return self._encrypted(counters).view(np.uint64)[::2]
+
+    def _encrypted(self, counters):
+        """Return the bytes of scattered counters: counter mode there is the block cipher, which is what ECB does."""
+        if self._blocks is None:
+            modes = _ciphers()
+            self._blocks = modes.Cipher(modes.AES(self._key), modes.ECB()).encryptor()
+        out = np.empty(counters.nbytes + 15, np.uint8)
         self._blocks.update_into(memoryview(counters).cast("B"), out)
-        return out[: 16 * len(places)].view(np.uint64)[::2]
+        return out[: counters.nbytes]
+
+    def heads(self, stage, column, n_blocks, size):
+        """Return the first words of blocks 0, 1, ... of a column, an even number of each, of shape (n_blocks, size)."""
+        _counter(stage, column, max(n_blocks - 1, 0), pairs=size // 2)
+        counters = np.empty((n_blocks, size // 2, 2), ">u8")
+        counters[..., 0] = (int(stage) << 56 | column << 32) + np.arange(n_blocks, dtype=np.uint64)[:, None]
+        counters[..., 1] = np.arange(_OFFSET, _OFFSET + size // 2)
+        return self._encrypted(counters).view(np.uint64).reshape(n_blocks, size)
 
     def scratch(self, size, dtype):
         """Return working memory of this thread; valid until the next call for this dtype."""

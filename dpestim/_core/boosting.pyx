@@ -75,3 +75,23 @@ def sum_residuals(
             row += m
         free(shares)
         free(off)
+
+
+def merge(
+    const uint8_t[::1] codes,   # IN     the bin of each row
+    const uint8_t[::1] places,  # IN     (256) which bin each of them goes to
+    Py_ssize_t first,           # IN     the rows that are taken
+    Py_ssize_t last,            # IN
+    uint8_t[::1] out,           # OUT    the new bins of these rows
+    int64_t[::1] held,          # INOUT  (256) rows of each new bin
+):
+    """Take bins together, and add to the numbers of their rows."""
+    cdef Py_ssize_t i
+    if out.shape[0] != codes.shape[0] or not 0 <= first <= last <= codes.shape[0]:
+        raise ValueError("codes and out differ in length, or rows are none of theirs")
+    if places.shape[0] != 256 or held.shape[0] != 256:
+        raise ValueError("places and held must have an entry for each of 256 codes")
+    with nogil:
+        for i in range(first, last):
+            out[i] = places[codes[i]]
+            held[out[i]] += 1

@@ -24,6 +24,10 @@ cdef extern from "noise.h" nogil:
     int dpestim_normal(const uint64_t *words, const uint64_t *thresholds, int n, uint64_t factor, int shift,
                        uint64_t slack, const uint64_t *tables, int64_t *z) noexcept
 
+cdef extern from "reals.h" nogil:
+    int dpestim_vector(const uint64_t *words, Py_ssize_t points, const uint64_t *exponentials, double *high,
+                       double *low, Py_ssize_t size) noexcept
+
 cdef enum:
     TABLES = 1088  # entries of the tables of exponentials
 
@@ -153,3 +157,24 @@ def exponentials(
     with nogil:
         for i in range(g.shape[0]):
             out[i] = dpestim_exp(g[i], &tables[0])
+
+
+def vector(
+    const uint64_t[:, ::1] words,         # IN   four for each point that is tried, for each two normals
+    const uint64_t[:, ::1] exponentials,  # IN   two for each number, or None: their sum is the length of the vector
+    double[::1] out,                      # OUT  next to exact normals, or to a vector of that length in their direction
+    double[::1] scratch,                  # OUT  of the same length
+):
+    """Tell whether the words decided all numbers closely enough; else what was written is of no use."""
+    cdef Py_ssize_t size = out.shape[0]
+    cdef const uint64_t *sums = NULL
+    cdef int decided
+    if size < 1 or words.shape[0] != (size + 1) // 2 or words.shape[1] < 4 or scratch.shape[0] != size:
+        raise ValueError("words must have a row for each two numbers, and scratch as many as out")
+    if exponentials is not None:
+        if exponentials.shape[0] != size or exponentials.shape[1] != 2:
+            raise ValueError("exponentials must have two words for each number")
+        sums = &exponentials[0, 0]
+    with nogil:
+        decided = dpestim_vector(&words[0, 0], words.shape[1] // 4, sums, &out[0], &scratch[0], size)
+    return bool(decided)

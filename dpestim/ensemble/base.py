@@ -354,10 +354,7 @@ class Boosting(BinnedColumns, CentralModel):
 
     def _codes(self, numbers, columns, bins):
         """Return codes as they were declared; one more than these is for a number that is missing."""
-        codes = super()._codes(numbers, columns, bins)
-        for k, j in enumerate(j for j, own in enumerate(bins) if own.ordered):
-            codes[j][np.isnan(numbers[:, k])] = bins[j].size
-        return codes
+        return super()._codes(numbers, columns, bins, gone=True, n_jobs=self.n_jobs)
 
     def _declare(self, bins):
         """Set what is public of columns and terms; ValueError where it does not fit the columns there are."""

@@ -229,9 +229,8 @@ def weights_of(likelihoods):
     weights = known / known.sum()
     known = _PSEUDO * weights
     likely = np.exp(likelihoods - likelihoods.max(axis=-1, keepdims=True))
-    for _ in range(20):  # (steps of expectation and maximisation: `shares_of`, with the exponentials taken once)
-        chances = weights * likely
-        weights = known + (chances / chances.sum(axis=-1, keepdims=True)).sum(axis=0)
+    for _ in range(20):  # (steps of expectation and maximisation: `shares_of` summed over terms, without its table)
+        weights = known + weights * ((1 / (likely @ weights)) @ likely)
         weights /= weights.sum()
     return weights
 

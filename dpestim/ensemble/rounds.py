@@ -161,6 +161,7 @@ class Histograms:
     def __init__(self, codes, sizes, targets, kind, cost, law, answers, n_jobs=None):
         self._codes, self._sizes, self._kind = [np.ascontiguousarray(own, np.uint8) for own in codes], list(sizes), kind
         self._bins = [np.arange(size) for size in sizes]
+        self._held = {}  # rows of each bin of a term, where they were counted on the way
         self._targets = np.ascontiguousarray(targets, float)
         self._cost, self._law, self._answers, self._n_jobs = cost, law, answers, n_jobs
         self._scores = np.zeros((len(targets), max(kind, 1)))
@@ -214,7 +215,10 @@ class Histograms:
 
     def _counted(self, term):
         """Return how many rows each bin of a term has."""
-        return np.bincount(self._codes[term], minlength=self._sizes[term]).astype(np.int64)
+        held = self._held.get(term)
+        if held is None:
+            held = np.bincount(self._codes[term], minlength=self._sizes[term]).astype(np.int64)
+        return held[: self._sizes[term]]
 
     def _squared(self, start):
         """Return the sum of the squares of the residuals of numbers at one score, in integers."""
@@ -248,8 +252,17 @@ class Histograms:
 
     def merge(self, term, group):
         """Take bins of a term together: a public function of what was released."""
-        self._codes[term] = group.astype(np.uint8)[self._codes[term]]
-        self._sizes[term] = int(group.max()) + 1
+        codes, places = self._codes[term], np.zeros(_CODES, np.uint8)
+        places[: len(group)] = group
+        merged = np.empty_like(codes)
+
+        def task(first, last):
+            held, ends = np.zeros(_CODES, np.int64), (min(k * _BLOCK, len(codes)) for k in (first, last))
+            kernel.merge(codes, places, *ends, merged, held)
+            return held
+
+        self._held[term] = np.sum(parallel.run(task, -(-len(codes) // _BLOCK), self._n_jobs), axis=0)
+        self._codes[term], self._sizes[term] = merged, int(group.max()) + 1
         self._bins[term] = np.arange(self._sizes[term])
 
     def gather(self, term, bins):

@@ -1,6 +1,7 @@
 """Labels: y to codes of classes, read as categories are: neighbouring y differ in one code, whatever their dtype."""
 
 import warnings
+from functools import lru_cache
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
@@ -98,6 +99,17 @@ def checked_classes(classes):
 
 def class_array(classes):
     """Return declared classes, sorted; raise ValueError for what cannot be classes."""
+    if type(classes) in (list, tuple) and len(classes) <= 16 and all(type(v) in (bool, int, str) for v in classes):
+        return _few(tuple((type(v), v) for v in classes)).copy()  # (a fit reads them more than once)
+    return _class_array(classes)
+
+
+@lru_cache(maxsize=64)  # (declared, so public)
+def _few(classes):
+    return _class_array([value for _, value in classes])
+
+
+def _class_array(classes):
     array = category_array(classes_of(classes), "", "classes")
     values = list(array)
     if any(is_missing(v) or isinstance(v, complex | np.complexfloating) for v in values):

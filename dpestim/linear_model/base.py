@@ -150,7 +150,7 @@ class PerturbedModel(ClippedModel):
 
     def _fit_to(self, X, task, learned, trial, scale, norm):
         """Plan, pay, draw and keep; `trial` has read the columns, and X are rows, or what stands for rows in parts."""
-        epsilon, delta = self._check_parameters()
+        epsilon, delta = canonical_epsilon(self.epsilon), declared_delta(self.delta)  # (the caller has checked all)
         intercept = float(self.intercept_scaling) if self.fit_intercept else 0.0
         # public numbers: what could fail, fails before the charge
         law = self._law(epsilon, delta, len(X), X.shape[1] + bool(self.fit_intercept), task)

@@ -35,7 +35,7 @@ class SoftmaxLoss:
         Added to the margins of each row; moduli are at most `LARGEST_OFFSET`.
     """
 
-    curvature, patience = 0.5, math.inf
+    curvature, patience, dear = 0.5, math.inf, None
 
     def __init__(self, X, codes, n_classes, data_norm, intercept, n_jobs=None, offset=None):
         n, d = X.shape

@@ -5,10 +5,10 @@ The certificate rests on strong convexity alone: with a regulariser of strength 
     |v - argmin F| <= |gradient of F at v| / s,
 
 where the gradient that floats give is off by at most `MarginLoss.rounding`. How v was found does not matter, so the
-search may be as clever as it likes: it starts on every 16th row, and takes the Hessian of the full data as rarely as
-it can (later steps correct it by BFGS from gradients, which are several times cheaper; of wide rows a Hessian of some
-of them has to do, and BLAS forms it). It stops when the certificate
-is good enough, never after a number of iterations. Proofs: `logistic.md`.
+search may be as clever as it likes: it starts on every 16th row, and takes a Hessian as rarely as it can (later steps
+correct it by BFGS from gradients, which are several times cheaper; of wide rows a Hessian of some of them has to do,
+and BLAS forms it in single precision). It stops when the certificate is good enough, never after a number of
+iterations. Proofs: `logistic.md`.
 """
 
 import math
@@ -30,7 +30,11 @@ _LANE_CELLS = 1 << 24  # no more lanes than keep their Hessians below 128 MB tog
 _THREAD_CELLS = 1 << 20  # of rows or Hessians: work of less than about a millisecond is done before threads have woken
 _PAIRS = 25  # corrections of a kept Hessian, at most
 _COARSE = 16  # every 16th row is where the search starts
-_ENOUGH = 16  # rows for each coefficient of which the Hessian serves for all rows
+_SOME, _ENOUGH = 4, 16  # of every 4th row, and so many for each coefficient, the Hessian serves for all rows
+_START = 3e-3  # by how much the gradient of the coarse rows shrinks: what these rows lack is more
+_LIFTS = (0.0, 2.0**-20, 2.0**-14, 2.0**-8, 1.0)  # of a Hessian that rounding has made indefinite: shares of its top
+_SEEN = 4  # steps by which the pace of a search is judged
+_FAST = 10.0  # by how much a step on a fresh Hessian of all rows shrinks a gradient, about
 _WIDE = 64  # coefficients from which on a Hessian costs many gradients: BLAS forms it, and some rows have to do
 
 
@@ -70,6 +74,10 @@ class MarginLoss:
         self.scales = np.full(n, -1.0) if scales is None else scales
         self.limit, self.tail = row_shape(d, intercept)
         self._inverse = 1.0 / data_norm
+        #: how many gradients a Hessian of the same rows costs, about; None: too few to be thought over
+        self.dear = None
+        if self.size >= _WIDE:
+            self.dear = self.size / 25 if isinstance(X, np.ndarray) else 1 + len(X.values) / max(n, 1)
 
     def evaluate(self, w, hessian=False, step=1):
         """Return loss, gradient and Hessian (None unless asked for) of every step-th row, times step."""
@@ -79,13 +87,22 @@ class MarginLoss:
         span = _BLOCK * step
         n_blocks = -(-n // span)
         dense = isinstance(self.X, np.ndarray)
+        if n_blocks == 1 and dense and not hessian:  # few rows: what stands around the kernel would take as long
+            gradient, work, curves = np.zeros(self._width), np.zeros((logistic.TILE, self._width)), np.zeros((0, 0))
+            loss = logistic.accumulate(
+                self.X, self.signs, self.scales, self._inverse, self.limit, self.tail, self.offset, 0, n, step, padded,
+                work, gradient, curves, self.margin.kind, self.margin.shape, self._targets)
+            return step * loss, step * gradient[: self.size], None
         gradients, losses = np.zeros((n_blocks, self._width)), np.zeros(n_blocks)
         lanes = min(_LANES, n_blocks, max(1, _LANE_CELLS // self._width**2))
+        if hessian:  # (to add up those of lanes is to cost little beside their rows)
+            lanes = min(lanes, max(1, n // step // (_ENOUGH * self._width)))
         curved = np.zeros((lanes, self._width, self._width)) if hessian else [np.zeros((0, 0))] * lanes
 
         blas = hessian and dense and self.size >= _WIDE
         bends, none = np.empty(n) if blas else None, np.zeros((0, 0))
-        buffers = [np.empty((_BLOCK, self._width)) for _ in range(lanes)] if blas else None
+        exact = np.float64 if step == 1 else np.float32  # a Hessian of some rows is a guess anyway
+        buffers = [np.empty((_BLOCK, self._width), exact) for _ in range(lanes)] if blas else None
         margin = (self.margin.kind, self.margin.shape, self._targets)
         rows = (self.signs, self.scales, self._inverse, self.limit, self.tail, self.offset)
 
@@ -211,36 +228,36 @@ def minimise(loss, noise, certificate, fold=True):
 
 def _minimum(loss, noise, noise_norm, certificate):
     """Return a w that is good enough, or so far away that folding makes it 0."""
-    w, bend = np.zeros(len(noise)), None
+    w, bend, strength = np.zeros(len(noise)), None, certificate.strength
     if loss.n_rows >= 4 * _COARSE * max(64, len(noise)):
-        w = _search(loss, noise, certificate.strength, w, lambda *_: False, _COARSE)
-        step = min(_COARSE, loss.n_rows // (_ENOUGH * len(noise)))
+        w = _search(loss, noise, strength, w, lambda *_: False, 0.0, _COARSE)
+        step = min(_SOME, loss.n_rows // (_ENOUGH * len(noise)))
         if len(noise) >= _WIDE and step > 1:
-            bend = _objective(loss, noise, certificate.strength, w, True, step)[2]
+            bend = _objective(loss, noise, strength, w, True, step)[2]
 
     def good(gradient_norm, w):
         error = certificate.error(gradient_norm, _norm(w), noise_norm)
         return error <= certificate.tolerance or _norm(w) - error > 2 * certificate.fold
 
-    return _search(loss, noise, certificate.strength, w, good, 1, bend)
+    return _search(loss, noise, strength, w, good, strength * certificate.tolerance, 1, bend)
 
 
-def _search(loss, noise, strength, w, good, step, bend=None):
+def _search(loss, noise, strength, w, good, goal, step, bend=None):
     """Return a w that is `good`: Newton steps whose Hessian is kept and corrected while it serves.
 
-    They begin with the Hessian `bend`, where one is known that is good enough for a start. On a coarse grid of rows a
-    relative gradient of 1e-3 is enough.
+    They begin with the Hessian `bend`, where one is known that is good enough for a start. A gradient near the norm
+    `goal` is about good; on a coarse grid of rows a relative one of `_START` is enough.
     """
     value, slope, own = _objective(loss, noise, strength, w, bend is None, step)
-    start, fresh = _norm(slope), bend is None
+    fresh, sizes = bend is None, [_norm(slope)]
+    goal = max(goal, _START * sizes[0]) if step > 1 else goal
     solve, pairs = _factor(own if fresh else bend, strength), []
     while True:
-        size = _norm(slope)
-        if good(size, w) or (step > 1 and size <= 1e-3 * start):
+        if good(sizes[-1], w) or (step > 1 and sizes[-1] <= goal):
             return w
-        move = -_bfgs(solve, pairs, slope)
+        move = -_bfgs(solve, pairs, slope, loss.dear is not None)
         found = _line(loss, noise, strength, w, value, slope, move, step)
-        if found is None or len(pairs) == _PAIRS or (not fresh and found[1] > loss.patience * size):
+        if found is None or (not fresh and _spent(loss, [*sizes, found[1]], goal)):
             # the kept Hessian serves no more: take it anew, from the better of the two points
             if found is not None:
                 w = found[2]
@@ -248,13 +265,24 @@ def _search(loss, noise, strength, w, good, step, bend=None):
                 # rounding hides all progress along the Newton step; a gradient step of this length always contracts
                 w = w - slope / (strength + loss.curvature * loss.n_rows)
             value, slope, bend = _objective(loss, noise, strength, w, True, step)
-            solve, pairs, fresh = _factor(bend, strength), [], True
+            solve, pairs, fresh, sizes = _factor(bend, strength), [], True, [_norm(slope)]
             if step > 1 and found is None:
                 return w
             continue
-        new_value, _, new_w, new_slope = found
-        pairs.append((new_w - w, new_slope - slope))
+        new_value, size, new_w, new_slope = found
+        pairs = [*pairs[1 - _PAIRS :], (new_w - w, new_slope - slope)]
         w, value, slope, fresh = new_w, new_value, new_slope, False
+        sizes.append(size)
+
+
+def _spent(loss, sizes, goal):
+    """Tell whether a Hessian is to be taken anew, from the norms of the gradients since it was taken."""
+    if loss.dear is None:
+        return len(sizes) > _PAIRS or sizes[-1] > loss.patience * sizes[-2]
+    steps = min(len(sizes) - 1, _SEEN)
+    pace = math.log(max(sizes[-1 - steps], 1e-300) / max(sizes[-1], 1e-300)) / steps
+    left = math.log(max(sizes[-1] / max(goal, 1e-300), 1.0))
+    return steps == _SEEN and left > max(pace, 0.0) * (loss.dear + left / math.log(_FAST))
 
 
 def _line(loss, noise, strength, w, value, slope, move, step):
@@ -288,15 +316,20 @@ def _objective(loss, noise, strength, w, hessian, step):
 def _factor(bend, strength):
     if callable(bend):  # a loss that knows a short way
         return bend(strength)
-    bend[np.diag_indices_from(bend)] += strength
-    # LAPACK itself: around it scipy.linalg spends ten times what a small system takes
-    factor, failed = dpotrf(bend)
-    if failed:
+    diagonal = np.diag_indices_from(bend)
+    bend[diagonal] += strength
+    for more in _LIFTS:
+        bend[diagonal] += more * bend[diagonal].max()
+        # LAPACK itself: around it scipy.linalg spends ten times what a small system takes
+        factor, failed = dpotrf(bend)
+        if not failed:
+            break
+    else:
         raise np.linalg.LinAlgError("the Hessian is not positive definite")
     return lambda x: dpotrs(factor, x)[0]
 
 
-def _bfgs(solve, pairs, slope):
+def _bfgs(solve, pairs, slope, level):
     """Return the inverse Hessian, corrected by (change of w, change of gradient) pairs, times the gradient."""
     q, used = slope.copy(), []
     for s, y in reversed(pairs):
@@ -306,10 +339,14 @@ def _bfgs(solve, pairs, slope):
             q -= weight * y
             used.append((weight, curvature, s, y))
     r = solve(q)
+    if level and used:  # (a Hessian of other weights is too steep or too flat, and the last step tells by how much)
+        _, curvature, s, y = used[0]
+        r *= curvature / float(y @ solve(y))
     for weight, curvature, s, y in reversed(used):
         r += (weight - float(y @ r) / curvature) * s
     return r
 
 
 def _norm(x):
-    return math.hypot(*x.tolist())
+    squares = float(x.dot(x))  # (a certificate's factor of 1.0001 covers how they round; overflow warns in x @ x)
+    return math.sqrt(squares) if 1e-200 < squares < 1e200 else math.hypot(*x.tolist())

@@ -4,6 +4,7 @@ from numbers import Integral
 
 import numpy as np
 
+from dpestim import parallel
 from dpestim._core import trees
 from dpestim.inputs import CategoryEncoder, bound_array, number_rows, refuse_infinite
 from dpestim.records import record
@@ -167,8 +168,10 @@ def number_part(table, places, advice, *, strict, missing=False):
     return rows
 
 
-def codes_of(bins, numbers, columns, encoders):
+def codes_of(bins, numbers, columns, encoders, *, gone=False, n_jobs=None):
     """Return codes of shape (n_features, n_rows), of bytes.
+
+    With `gone` the code of NaN is the number of bins. Rows are cut into blocks, of which threads take runs.
 
     Parameters
     ----------
@@ -184,12 +187,19 @@ def codes_of(bins, numbers, columns, encoders):
     out = np.empty((len(bins), len(numbers)), np.uint8)
     ordered = [j for j, own in enumerate(bins) if own.ordered]
     edges = [np.array(bins[j].edges, np.float64) for j in ordered]
-    for at, block in enumerate(blocks(numbers)):
-        rows = slice(at * BLOCK, at * BLOCK + block.shape[1])
-        for j, own, column in zip(ordered, edges, block):
-            trees.bin_column(column, own, bins[j].per, bins[j].low, out[j, rows])
-            if bins[j].missing:
-                out[j, rows] = np.where(np.isnan(column), 0, out[j, rows] + 1)  # (of at most 255 bins)
+
+    def task(first, last):
+        start = first * BLOCK
+        for at, block in enumerate(blocks(numbers[start : last * BLOCK])):
+            rows = slice(start + at * BLOCK, start + at * BLOCK + block.shape[1])
+            for j, own, column in zip(ordered, edges, block):
+                trees.bin_column(column, own, bins[j].per, bins[j].low, out[j, rows])
+                if bins[j].missing:
+                    out[j, rows] = np.where(np.isnan(column), 0, out[j, rows] + 1)  # (of at most 255 bins)
+                if gone and (missing := np.isnan(column)).any():
+                    out[j, rows][missing] = bins[j].size
+
+    parallel.run(task, -(-len(numbers) // BLOCK), n_jobs, pieces=4)
     for j, column in columns.items():
         out[j] = encoders[j].read(column, np.dtype(np.uint8), bins[j].size - 1, explain=False)[0]
     return out

@@ -151,9 +151,9 @@ class BinnedColumns(PrivateModel):
         """Return bins of a column, with a code for missing values where these may be."""
         return replace(bins, missing=True) if bins.ordered and place in self._may_be_missing else bins
 
-    def _codes(self, numbers, columns, bins):
-        return codes_of(bins, numbers, columns, {j: own.encoder(f"column {j}") for j, own in enumerate(bins)
-                                                 if not own.ordered})
+    def _codes(self, numbers, columns, bins, **more):
+        encoders = {j: own.encoder(f"column {j}") for j, own in enumerate(bins) if not own.ordered}
+        return codes_of(bins, numbers, columns, encoders, **more)
 
     def _edges_to_find(self, numbers, n_rows, n_columns, epsilon):
         """Return (the plan of bins of all columns, or None; epsilon for all else).

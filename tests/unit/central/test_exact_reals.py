@@ -2,6 +2,7 @@
 
 import math
 from decimal import Context, Decimal, localcontext
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from scipy import stats
 
 from dpestim import exact_reals
+from dpestim._core import noise
 from dpestim.rng import WordSource
 
 ALPHA = 1e-6
@@ -135,15 +137,56 @@ def test_narrower_intervals_lie_inside_wider_ones():
         assert d - c <= Decimal(2) ** -200
 
 
-@pytest.mark.parametrize("draw", [exact_reals.gaussian, exact_reals.gamma_ball])
+SLOW = {exact_reals.gaussian: exact_reals.by_intervals, exact_reals.gamma_ball: exact_reals.ball_by_intervals}
+
+
+@pytest.mark.parametrize("draw", [*SLOW, *SLOW.values()])
 def test_floats_keep_the_promised_distance(draw, monkeypatch):
-    """Asked for many more digits, the same words give the same vector within the bound."""
+    """Asked for many more digits, the same words give the same vector within the bound: by the kernel, too."""
     for seed in range(20):
         coarse = draw(WordSource(seed).reader(), 0, 7)
         monkeypatch.setattr(exact_reals, "_NARROW", Decimal(2) ** -150)
-        fine = draw(WordSource(seed).reader(), 0, 7)
+        fine = SLOW.get(draw, draw)(WordSource(seed).reader(), 0, 7)
         monkeypatch.undo()
         assert np.linalg.norm(coarse - fine) <= exact_reals.RELATIVE_ERROR * np.linalg.norm(fine)
+        if draw in SLOW:  # (what both round is next to the same real)
+            assert np.array_equal(coarse, fine)
+
+
+@pytest.mark.parametrize("size", [1, 2, 41, 700])
+def test_the_kernel_decides_nearly_always(size, monkeypatch):
+    monkeypatch.setattr(exact_reals, "_normals", None)
+    for draw in SLOW:
+        norms = [np.linalg.norm(draw(WordSource(seed).reader(), 0, size)) for seed in range(5)]
+        assert np.isfinite(norms).all()
+
+
+def corner(x, y, more=()):
+    """Return words of a point of the disk, from sides in (-1, 1), and then of others."""
+    digits = [int((Fraction(side) + 1) * 2**127) for side in (x, y)]
+    return np.array([[w for d in digits for w in (d >> 64, d & (2**64 - 1))] + list(more)], np.uint64)
+
+
+def test_the_kernel_leaves_to_decimals_what_its_digits_do_not_decide():
+    """Points next to the circle or to the centre, products next to 1 or of tiny numbers, and points that never hit."""
+    out, scratch = np.empty((2, 2))
+    good = corner(Fraction(1, 3), Fraction(-1, 5))
+    sums = np.full((2, 2), 1 << 63, np.uint64)
+    assert noise.vector(good, sums, out, scratch)
+    assert out[0] / out[1] == pytest.approx(-5 / 3, rel=1e-15)
+    assert np.linalg.norm(out) == pytest.approx(2 * math.log(2), rel=1e-15)
+    near = Fraction(1, 2**29)
+    for x, y in ((1 - near, 0), (Fraction(3, 5), Fraction(4, 5)), (Fraction(1, 2**21), 0), (0, 0)):
+        assert not noise.vector(corner(x, y), None, out, scratch)
+    outside = corner(Fraction(9, 10), Fraction(-9, 10))
+    assert not noise.vector(outside, None, out, scratch)
+    assert noise.vector(np.hstack([outside, good]), None, out, scratch)
+    assert np.linalg.norm(out) == pytest.approx(math.sqrt(-2 * math.log(1 / 9 + 1 / 25)), rel=1e-15)
+    for word in (0, 2**39, 2**64 - 1):
+        assert not noise.vector(good, np.full((2, 2), word, np.uint64), out, scratch)
+    for words, more in ((good[:, :3].copy(), None), (good, sums[:1].copy()), (np.vstack([good, good]), None)):
+        with pytest.raises(ValueError, match="words"):
+            noise.vector(words, more, out, scratch)
 
 
 def test_a_tiny_vector_is_drawn_with_relative_precision(monkeypatch):
@@ -154,8 +197,8 @@ def test_a_tiny_vector_is_drawn_with_relative_precision(monkeypatch):
         return [(Decimal("1e-12"), Decimal("1e-12") + narrow)] * size
 
     monkeypatch.setattr(exact_reals, "_normals", tiny)
-    exact_reals.gaussian(None, 0, 3)
+    exact_reals.by_intervals(None, 0, 3)
     assert len(asked) == 2
     assert asked[1] < Decimal("1.01") * asked[0] ** 2
-    exact_reals.gamma_ball(WordSource(0).reader(), 0, 3)
+    exact_reals.ball_by_intervals(WordSource(0).reader(), 0, 3)
     assert len(asked) == 4

@@ -13,6 +13,7 @@ import pytest
 from sklearn.base import clone
 
 from dpestim import config_context
+from dpestim._core import boosting as kernel
 from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from dpestim.ensemble.curve import bins_for, merged, settled
 from dpestim.ensemble.pairs import Pairs
@@ -20,6 +21,7 @@ from dpestim.ensemble.rounds import Cost, Histograms, boost, start_of
 from dpestim.linear_model import DPLinearRegression
 from dpestim.rng import WordSource
 from dpestim.statistics.calibrated_noise import Answers
+from dpestim.tree.binning import NumberBins, codes_of
 
 BOX = {"delta": 1e-5, "bounds": (-1, 1), "random_state": 0}
 RNG = np.random.default_rng(0)
@@ -626,3 +628,25 @@ def test_scores_of_pairs_move_by_no_more_than_their_law_allows():
                 found.append(held.strength(1, 2, group, group))
             most = max(most, abs(found[0] - found[1]))
         assert 0.8 * law.sensitivity < most <= law.sensitivity, (kind, replaces)
+
+
+@pytest.mark.parametrize("n_jobs", [None, 3])
+def test_bins_that_are_merged_are_counted_on_the_way(n_jobs):
+    codes = np.random.default_rng(0).integers(0, 200, 100_001).astype(np.uint8)
+    rows = Histograms([codes, codes], [200, 200], np.zeros(len(codes)), 0, None, None, None, n_jobs)
+    group = np.arange(200) // 3
+    rows.merge(1, group)
+    for term, own in enumerate((codes, group[codes])):
+        assert np.array_equal(rows._counted(term), np.bincount(own))
+        assert np.array_equal(rows._codes[term], own)
+    with pytest.raises(ValueError, match="rows"):
+        kernel.merge(codes, codes[:256], 0, len(codes) + 1, codes.copy(), np.zeros(256, np.int64))
+
+
+def test_missing_numbers_have_the_last_code_whatever_the_number_of_threads():
+    values = np.random.default_rng(0).uniform(-1, 1, (70_000, 2))
+    values[::1001, 0], bins = np.nan, [NumberBins.even(-1, 1, 8), NumberBins.even(-1, 1, 5)]
+    one, many = (codes_of(bins, values, {}, {}, gone=True, n_jobs=n) for n in (1, 3))
+    assert np.array_equal(one, many)
+    assert np.array_equal(one[0] == 8, np.isnan(values[:, 0]))
+    assert one[1].max() == 4

@@ -358,3 +358,12 @@ def test_a_stage_is_drawn_in_one_way_only():
 def test_a_reader_cannot_be_copied():
     with pytest.raises(TypeError, match="repeat"):
         copy.copy(WordSource(0).reader())
+
+
+def test_heads_are_the_first_words_of_blocks():
+    heads = WordSource(3).reader().heads(Stage.NOISE, 5, 4, 6)
+    assert heads.shape == (4, 6)
+    for block in range(4):
+        assert np.array_equal(heads[block], WordSource(3).reader().dense(Stage.NOISE, 5, block, 0, 6))
+    with pytest.raises(ValueError, match="overflow"):
+        WordSource(3).reader().heads(Stage.NOISE, 1 << 24, 4, 6)
