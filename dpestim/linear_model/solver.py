@@ -14,6 +14,7 @@ iterations. Proofs: `logistic.md`.
 import math
 
 import numpy as np
+from scipy.linalg.blas import dnrm2
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from dpestim import parallel
@@ -348,5 +349,4 @@ def _bfgs(solve, pairs, slope, level):
 
 
 def _norm(x):
-    squares = float(x.dot(x))  # (a certificate's factor of 1.0001 covers how they round; overflow warns in x @ x)
-    return math.sqrt(squares) if 1e-200 < squares < 1e200 else math.hypot(*x.tolist())
+    return float(dnrm2(x))  # (a certificate's factor of 1.0001 covers how its squares round)
