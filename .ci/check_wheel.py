@@ -30,13 +30,14 @@ OLDER_SKLEARN = ("1.6.*", "1.8.*")
 #: is integers, NumPy or SQLite (samples, intervals, exact sums, killed and racing processes), and that checks reject
 #: what is broken is a property of the checks. `make test` has run all that.
 SKLEARN_UNITS = """
-    adaptive adassp answers base_rate boosting clusters collected_numbers columns config covariance detaching domain
-    encode factorization federated federated_parties graph_answers heavy_hitters importances inputs inspection
-    intersection lcf ledger linear list_patterns lists local local_bayes local_factorization local_stream logistic
-    margins missing_numbers missing_values mixed model_audits model_selection naive_bayes named_scores numbers one_pass
-    personalized pipeline pools postprocessing preprocessing privatized progress ranges rectangles relations
-    reservations running_subjects secure_quantile share_budget shuffled sketches softmax sparse_vector stability
-    statistics statistics_guarantees statistics_users trees verdicts
+    adaptive adassp answers base_rate boosting client_and_server clusters collected_numbers columns config
+    covariance detaching domain encode factorization federated federated_parties graph_answers heavy_hitters
+    importances inputs inspection intersection lcf ledger linear list_patterns lists local local_bayes
+    local_factorization local_stream logistic margins missing_numbers missing_values mixed model_audits
+    model_selection naive_bayes named_scores numbers one_pass personalized pipeline pools postprocessing
+    preprocessing privatized progress ranges rectangles relations reservations running_subjects secure_quantile
+    share_budget shuffled sketches softmax sparse_vector stability statistics statistics_guarantees statistics_users
+    trees verdicts
 """
 SKLEARN_TESTS = (
     *(f"common/test_{name}.py" for name in ("sklearn", "mechanisms", "strict", "messages", "declarations")),

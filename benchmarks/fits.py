@@ -120,6 +120,8 @@ def rows(settings):
                 f"{type(ours).__name__}, {n:,} x {COLUMNS}", times["ours"], peer=fastest.split("(")[0],
                 baseline=times[fastest], ratio=times[fastest] / times["ours"], repeats=repeats,
             ).judge(settings, TARGETS.get(type(ours).__name__, 0.9))
+    if settings.short:
+        return
     yield from predictions(settings, table)
     yield boosting_by_threads(settings)
 

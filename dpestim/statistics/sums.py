@@ -41,8 +41,9 @@ class SumStatistic(DPStatistic):
         return Plan((Noisy(noise, weighted),), finish)
 
     def _summarized(self, X, users):
-        if users is not None or self.max_rows_per_user is not None or not self._bounded:
-            return super()._summarized(X, users)
+        own = type(self)._sums is not SumStatistic._sums or type(self)._read is not DPStatistic._read
+        if own or users is not None or self.max_rows_per_user is not None or not self._bounded:
+            return super()._summarized(X, users)  # (a subclass that reads or sums in its own way is asked for both)
         # one pass: what is summed says whether rows are finite
         strict = self._is_strict()
         rows, one = read_rows(X, strict, unread=True)

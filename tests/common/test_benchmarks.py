@@ -44,7 +44,7 @@ def test_the_standard_run_has_at_most_sixty_lines(benchmarks, monkeypatch, tmp_p
         _harness.Row(name) for _ in frequencies.PEERS[case.cls.__name__, verb][1]])
     monkeypatch.setattr(numbers, "_privatize", lambda settings, name, est, X: _harness.Row(name))
     monkeypatch.setattr(numbers, "_maximise", lambda settings: [_harness.Row("EM")] * 2)
-    monkeypatch.setattr(fits, "interleave", lambda contestants, slow: (dict.fromkeys(contestants, 1.0), {}, 1))
+    monkeypatch.setattr(fits, "interleave", lambda contestants, slow=1.0: (dict.fromkeys(contestants, 1.0), {}, 1))
     monkeypatch.setattr(statistics, "_row", lambda settings, name, *rest: _harness.Row(name))
     monkeypatch.setattr(ledger, "rows", lambda settings: [_harness.Row("entry")] * 2)
     monkeypatch.setattr(_harness.Settings, "n", 2000)
@@ -149,7 +149,7 @@ def test_statistics_are_timed_and_their_baseline_is_right(benchmarks):
     from benchmarks import statistics
 
     settings = type("Settings", (), {"quick": True, "short": False, "n": 20_000})
-    assert [row.target for row in statistics.rows(settings)] == ["1x", "", "1x", ""]
+    assert [row.target for row in statistics.rows(settings)] == ["1x", "", *["1x"] * 8]
 
 
 @pytest.mark.ci

@@ -56,7 +56,7 @@ DPESTIM_VECTOR(uint32_t, 32, dpestim_pu_u8);
         const dpestim_pu_v8 own = __VA_ARGS__;                             \
         v = v * own + DPESTIM_SHUFFLED(v, order);                          \
     }
-__attribute__((optimize("fp-contract=fast")))
+DPESTIM_FUSED
 DPESTIM_WIDE static void dpestim_pu_first64(const float *a, const uint32_t *bits, size_t n, float *out) {
     const dpestim_pu_u8 up = {31, 30, 29, 28, 27, 26, 25, 24}, sign = (dpestim_pu_u8){0} + 0x80000000u;
     for (size_t k = 0; k < n; k += 64) {

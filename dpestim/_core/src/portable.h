@@ -19,6 +19,9 @@
 #define DPESTIM_VECTOR(type, bytes, name) \
     typedef type name __attribute__((vector_size(bytes), aligned(sizeof(type)), may_alias))
 #define DPESTIM_SHUFFLED(vector, order) __builtin_shuffle(vector, order) /* (gcc alone has it) */
+#define DPESTIM_CHOSEN(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__) /* elements of two vectors, by number */
+/* In this function a product and an addition may be rounded once, together: gcc alone knows it for one function. */
+#define DPESTIM_FUSED __attribute__((optimize("fp-contract=fast")))
 #elif defined(_MSC_VER)
 #define DPESTIM_INLINE static __forceinline
 #define DPESTIM_FETCH_TO_READ(address) ((void)0)

@@ -56,12 +56,12 @@ DPESTIM_TARGET("arch=x86-64-v3") static ptrdiff_t dpestim_turn_256(const double 
             double *to = z + j * DPESTIM_ABREAST + r;
             dpestim_four a = *(const dpestim_four *)(at + j), b = *(const dpestim_four *)(at + row + j);
             dpestim_four c = *(const dpestim_four *)(at + 2 * row + j), e = *(const dpestim_four *)(at + 3 * row + j);
-            dpestim_four ab = __builtin_shufflevector(a, b, 0, 4, 2, 6), ba = __builtin_shufflevector(a, b, 1, 5, 3, 7);
-            dpestim_four ce = __builtin_shufflevector(c, e, 0, 4, 2, 6), ec = __builtin_shufflevector(c, e, 1, 5, 3, 7);
-            *(dpestim_four *)to = __builtin_shufflevector(ab, ce, 0, 1, 4, 5);
-            *(dpestim_four *)(to + DPESTIM_ABREAST) = __builtin_shufflevector(ba, ec, 0, 1, 4, 5);
-            *(dpestim_four *)(to + 2 * DPESTIM_ABREAST) = __builtin_shufflevector(ab, ce, 2, 3, 6, 7);
-            *(dpestim_four *)(to + 3 * DPESTIM_ABREAST) = __builtin_shufflevector(ba, ec, 2, 3, 6, 7);
+            dpestim_four ab = DPESTIM_CHOSEN(a, b, 0, 4, 2, 6), ba = DPESTIM_CHOSEN(a, b, 1, 5, 3, 7);
+            dpestim_four ce = DPESTIM_CHOSEN(c, e, 0, 4, 2, 6), ec = DPESTIM_CHOSEN(c, e, 1, 5, 3, 7);
+            *(dpestim_four *)to = DPESTIM_CHOSEN(ab, ce, 0, 1, 4, 5);
+            *(dpestim_four *)(to + DPESTIM_ABREAST) = DPESTIM_CHOSEN(ba, ec, 0, 1, 4, 5);
+            *(dpestim_four *)(to + 2 * DPESTIM_ABREAST) = DPESTIM_CHOSEN(ab, ce, 2, 3, 6, 7);
+            *(dpestim_four *)(to + 3 * DPESTIM_ABREAST) = DPESTIM_CHOSEN(ba, ec, 2, 3, 6, 7);
         }
     }
     return whole;
