@@ -149,9 +149,9 @@ def plan(*, n_users=None, n_categories=None, epsilon=None, target_rmse=None, pro
     target_rmse : float, default=None
         Above 0 and below 1: the root of the mean, over all categories, of the squared error of a frequency.
     probability : float, default=0.95
-        With at least this probability no category is further off than `max_error` (normal approximation, or where few
-        reports support a value and the law allows it the binomial law; as if the categories' errors were independent,
-        which is on the safe side).
+        With at least this probability no category is further off than `max_error`. An error's law is taken to be
+        normal, or binomial where few reports support a value. The categories' errors are taken to be independent, and
+        all as large as the worst: both are on the safe side.
 
     Returns
     -------
