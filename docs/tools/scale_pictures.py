@@ -63,7 +63,7 @@ def shown(line):
     """Return the cells of a slope with its standard error, and of what the docstring allows."""
     if line["slope"] is None:
         return "too small to fit | "
-    return f"{line['slope']:.2f} ({line['error']:.2f}) | {line['claimed']:.2f}"
+    return f"{line['slope']:z.2f} ({line['error']:.2f}) | {line['claimed']:.2f}"
 
 
 def called(name, axis):
@@ -76,7 +76,7 @@ def caption(name):
     told = []
     for kind in UNITS:
         lines = {called(name, axis): own[kind] for axis, own in KEPT["estimators"][name]["axes"].items()}
-        slopes = [f"{line['slope']:.2f} over {axis} (docstring {line['claimed']:.2f})"
+        slopes = [f"{line['slope']:z.2f} over {axis} (docstring {line['claimed']:.2f})"
                   for axis, line in lines.items() if line["slope"] is not None]
         told.append(f"{kind}: {', '.join(slopes) or 'too small to fit'}")
     return f"How a fit of {name.rpartition('.')[2]} grows, by fitted slopes. {'; '.join(told)}."
@@ -96,7 +96,8 @@ def page():
                                if size and other in own["axes"])
             lines.append(f"| {called(name, axis)} | {sizes[0]:,} to {sizes[-1]:,} | {beside} | {shown(each['time'])} | "
                          f"{shown(each['memory'])} |")
-        ends = [each["ends"] for each in own["axes"].values() if each["ends"]]
+        ends = [each["ends"].replace(f" {axis} ", f" {called(name, axis)} ", 1) for axis, each in own["axes"].items()
+                if each["ends"]]
         lines += ["", *(f"* Left out: {end}." for end in ends), *([""] if ends else []),
                   f"Measured on {own['date']}, load average {own['load']:g}.", ""]
     facts = KEPT["header"]

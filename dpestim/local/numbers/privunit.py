@@ -200,8 +200,14 @@ class PrivUnit(FieldReports, JointRandomizer):
         return self.candidates_of(reports) * self.scale[0]
 
     def even_variance(self):
-        """Return the mean square of a coordinate, in square radii: all candidates are equally long."""
-        return (self.scale[0] * self.length) ** 2 / self.size
+        """Return the mean square of a number of a decoded report, in square radii; nearly, where there is padding.
+
+        All reports are equally long, and the direction of a row, along which they are longer, lies in its numbers.
+        """
+        (*_, squares), unit, d = self._squares, (self.scale[0] * self.length) ** 2, self.n_numbers
+        if self.size == d:
+            return unit / d
+        return unit * (squares + (1 - squares) * (d - 1) / (self.size - 1)) / d
 
     def reach(self):
         """Refuse: which candidate of any seed lies nearest to an axis is not known."""
@@ -226,15 +232,21 @@ class PrivUnit(FieldReports, JointRandomizer):
     @cached_property
     def least_noise(self):
         """The least variance of a number of a decoded report, in radii, for uniform candidates (``privunit.md``)."""
-        by_rank, anyhow = self.n_top * (self.inside - self.outside) / WORD, 2 * self.n_half * self.outside / WORD
-        unit, size = (self.scale[0] * self.length) ** 2, self.size
+        (by_rank, anyhow, squares), unit, size = self._squares, (self.scale[0] * self.length) ** 2, self.size
         along = anyhow * (1 / by_rank + unit / size)
         if size == 1:
             return along
-        # of the best candidates, at most: the mean square of the product with the direction of the user's vector
-        squares = self.n_half / self.n_top / size * (1 - betainc(1.5, (size - 1) / 2, self._quantile[0] ** 2))
-        across = unit * (1 - by_rank * min(1.0, squares) - anyhow / size) / (size - 1)
-        return max(0.0, min(along, across))
+        return max(0.0, min(along, unit * (1 - squares) / (size - 1)))
+
+    @cached_property
+    def _squares(self):
+        """(How often one of the best candidates is sent, how often any; the mean square, at most, of the product of
+        what is sent, as a unit vector, with the direction of the user's vector)."""
+        by_rank, anyhow = self.n_top * (self.inside - self.outside) / WORD, 2 * self.n_half * self.outside / WORD
+        if self.size == 1:
+            return by_rank, anyhow, 1.0
+        best = self.n_half / self.n_top / self.size * (1 - betainc(1.5, (self.size - 1) / 2, self._quantile[0] ** 2))
+        return by_rank, anyhow, by_rank * min(1.0, best) + anyhow / self.size
 
     # ---------------------------------------------------------------- products of uniform unit vectors with a fixed one
 

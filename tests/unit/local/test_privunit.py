@@ -370,3 +370,13 @@ def test_third_parties_can_check_it():
     assert len(check_mechanism(PrivUnitTransformer(1.0, center=[0.0], candidates=8))) > 10
     with pytest.raises(ValueError, match="8 candidates"):
         check_mechanism(PrivUnitTransformer(1.0))
+
+
+@pytest.mark.parametrize(("d", "epsilon"), [(3, 4.0), (65, 12.0)])
+def test_the_mean_square_of_a_number_counts_what_padding_does(d, epsilon):
+    """65 numbers are padded to 256; without that in mind the mean square would be an eighth less."""
+    rows = np.random.default_rng(2).standard_normal((4000, d))
+    rows /= np.linalg.norm(rows, axis=1)[:, None]
+    est = PrivUnitTransformer(epsilon, random_state=3)
+    numbers = est.fit_transform(rows)
+    assert est.randomizer().even_variance() == pytest.approx(np.square(numbers).mean(), rel=0.015)
