@@ -83,7 +83,7 @@ class GRRFrequencyEstimator(FrequencyEstimator):
     ((e^eps + d - 2) / (e^eps - 1)^2 + f (d - 2) / (e^eps - 1)) / n.
 
     **Complexity.** O(1) a user and O(n + d) at the server; log2(d) bits sent. `fit` of c columns: O(c (n + d)) time and
-    memory, of which a code has 1 to 4 bytes.
+    memory; a code takes 1 to 4 bytes.
 
     {parameters}
     References

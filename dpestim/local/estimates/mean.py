@@ -30,8 +30,8 @@ class MeanEstimator(TransformerServer):
     **Utility.** Unbiased but for `bias_`, which is computed for the law: 0 for `PMTransformer`. For `SDPMTransformer`
     with ``n_cells=1`` no number tells low values apart, and `bias_` is at least half the width of the low interval.
 
-    **Complexity.** O(n c) time for n reports of c columns, once; O(c) memory, a table of the law for each; the law's
-    inversion up to seconds a column (SDPM; PM needs none).
+    **Complexity.** O(n c) time for n reports of c columns, once; O(c) memory: each column has a table of its law.
+    The law's inversion takes up to seconds a column (SDPM; PM needs none).
 
     {parameters}
     References

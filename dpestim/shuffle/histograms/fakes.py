@@ -154,8 +154,8 @@ class ShuffledHistogram(Frequencies, ShuffleProtocol, CategoryClient):
     local reports (`ShuffledEstimator`, or no shuffler at all) may be more accurate.
 
     **Complexity.** O(1 + fakes) a user, ``randomizer().n_fakes`` of them on average; O(messages) for the analyser, in
-    memory for the counts. c columns share epsilon, so that fakes grow with its square: `fit` takes O(n c + c^3 d) time
-    and O(c (n + d)) memory for n users and d categories.
+    memory for the counts. c columns share epsilon, and each needs about c^2 times the fakes: `fit` takes O(n c +
+    c^3 d) time and O(c (n + d)) memory for n users and d categories.
 
     {parameters}
     References
