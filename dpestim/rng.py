@@ -32,7 +32,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from dpestim._core import build
+from dpestim._core import build, rare
 
 #: Bytes of keystream drawn at a time, so that a thread asks for the interpreter's lock rarely. The zeros that are
 #: encrypted are never written to: the system keeps one page of them, whatever their number.
@@ -208,6 +208,22 @@ class WordReader:
         counters[:, 1] = np.asarray(places, np.uint64) + np.uint64(_OFFSET)
         return self._encrypted(counters).view(np.uint64)[::2]
 
+    def below(self, stage, column, block, start, lanes, last):
+        """Return (places k, numbers) of numbers up to `last`: 16 digits are lanes[k], 48 of the word at start + k.
+
+        These are words as `sparse` draws them, where lanes leave open whether the number is below.
+        """
+        size = len(lanes)
+        head = _counter(stage, column, block, start + size)[:8]
+        if "open" not in self._buffers or len(self._buffers["open"][0]) < size:
+            self._buffers["open"] = np.empty(size, np.int64), np.empty((size, 16), np.uint8)
+        places, counters = self._buffers["open"]
+        found = rare.open_places(lanes, last >> 48, int.from_bytes(head, "big"), start + _OFFSET, places, counters)
+        places, numbers = places[:found].copy(), np.empty(found, np.uint64)
+        if found:
+            found = rare.settle(lanes, self._encrypted(counters[:found]).view(np.uint64), last, places, numbers)
+        return places[:found], numbers[:found]
+
     def _encrypted(self, counters):
         """Return the bytes of scattered counters: counter mode there is the block cipher, which is what ECB does."""
         if self._blocks is None:
@@ -275,11 +291,8 @@ class Words:
         as the first of a word of `rare_stage`, only where the first 16 leave open whether the number is below.
         """
         lanes = self.quarters(stage, per_row)
-        places = np.flatnonzero(lanes <= np.uint16((limit - 1) >> 48))
-        more = self.sparse(rare_stage, per_row, places) >> np.uint64(16)
-        numbers = lanes[places].astype(np.uint64) << np.uint64(48) | more
-        mine = numbers <= np.uint64(limit - 1)
-        return places[mine], numbers[mine]
+        self._draw(rare_stage, ("sparse", per_row))
+        return self._reader.below(rare_stage, *self._at, self._first * per_row, lanes, limit - 1)
 
     def sparse(self, stage, per_row, places):
         """Return one word for each place row * per_row + slot, the row counted within these rows."""

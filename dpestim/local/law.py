@@ -65,7 +65,9 @@ class Randomizer:
         Length of the vector of counts that `count` fills.
 
     and brings `privatize`, `check_reports`, `count`, `transition_matrix` and `law_indices`; a relaxed law also
-    `promises`, `kind_of`, `output_kinds` and `relaxation`. Instances are shared: nothing may change after ``__init__``.
+    `promises`, `kind_of`, `output_kinds` and `relaxation`. One with ``count_sent(codes, words, counts)``, which adds
+    what `count` would of the reports that `privatize` would write, fits without writing them. Instances are shared:
+    nothing may change after ``__init__``.
 
     Attributes
     ----------

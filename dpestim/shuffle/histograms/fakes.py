@@ -109,9 +109,7 @@ class Fakes(ShuffleLaw):
             at, drawn = words.below(self.n_categories * self.other, Stage.RESPONSE, Stage.RARE, self.n_places)
             out[at // self.n_places, 1 + at % self.n_places] = drawn // np.uint64(self.other)
             return
-        drawn = words.dense(Stage.RESPONSE, self.n_places)
-        fakes = np.minimum(drawn // np.uint64(self.other), np.uint64(self.n_categories))
-        out[:, 1:] = fakes.reshape(len(codes), -1)
+        out[:, 1:] = self._places(words).reshape(len(codes), -1)
 
     def check_reports(self, reports):
         """Refuse what is no category, nor an empty place."""
@@ -122,6 +120,22 @@ class Fakes(ShuffleLaw):
         """Add how often each category was sent, and how many places were empty."""
         if not grr.count(reports.reshape(-1), counts):
             self.check_reports(np.full((1, 1), self.n_counts))
+
+    def count_sent(self, codes, words, counts):
+        """Add what `count` would of the messages that `privatize` would write, without writing them."""
+        self.count(codes, counts)
+        if self.n_categories * self.other <= RARELY:
+            drawn = words.below(self.n_categories * self.other, Stage.RESPONSE, Stage.RARE, self.n_places)[1]
+            counts[-1] += len(codes) * self.n_places - len(drawn)
+            drawn //= np.uint64(self.other)
+            self.count(drawn.astype(np.uint32), counts)
+            return
+        self.count(self._places(words).astype(self.report_dtype), counts)
+
+    def _places(self, words):
+        """Return what is in every place, where fakes are not rare."""
+        drawn = words.dense(Stage.RESPONSE, self.n_places)
+        return np.minimum(drawn // np.uint64(self.other), np.uint64(self.n_categories))
 
     def estimate(self, counts, n):
         """Return the unbiased frequencies: what is seen less the fakes that are to be expected."""

@@ -96,6 +96,16 @@ class NoisyBit(BitMessages, SumLaw):
         np.bitwise_and(codes, 1, out=out)
         out[words.below(self.flip, Stage.RESPONSE, Stage.RARE)[0]] ^= 1
 
+    def count_sent(self, codes, words, counts):
+        """Add the number of ones among the bits that `privatize` would write, without writing them."""
+        if self.flip > RARELY:
+            out = words.scratch(len(codes), np.uint8)
+            self.privatize(codes, words, out)
+            self.count(out, counts)
+            return
+        at = words.below(self.flip, Stage.RESPONSE, Stage.RARE)[0]
+        counts[0] += np.count_nonzero(codes) + len(at) - 2 * np.count_nonzero(codes[at])
+
     def total(self, counts, n):
         """Return the estimated number of ones among the values."""
         flip = self.flip / WORD

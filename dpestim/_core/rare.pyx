@@ -1,0 +1,58 @@
+"""Numbers of 64 digits below a limit, of which the first 16 rule out nearly all. Words: `dpestim.rng.Words.below`."""
+
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint64_t
+
+cdef extern from "rare.h" nogil:
+    size_t dpestim_rare_places(const uint16_t *lanes, size_t n, uint16_t most, int64_t *places) noexcept
+
+
+def open_places(
+    const uint16_t[::1] lanes,    # IN   the first 16 digits of each number
+    uint16_t most,                # IN   the first 16 digits of the limit, less 1
+    uint64_t head,                # IN   the first half of every counter
+    uint64_t first,               # IN   the second half of that of place 0
+    int64_t[::1] places,          # OUT  where numbers may be below; has room for all
+    uint8_t[:, ::1] counters,     # OUT  the 16 bytes of the counter of each of these places; has room for all
+):
+    """Write the places that the first digits leave open, in order, with their counters; return how many they are."""
+    cdef Py_ssize_t n = lanes.shape[0], found = 0, k
+    cdef uint64_t place
+    cdef int j
+    if places.shape[0] < lanes.shape[0] or counters.shape[0] < lanes.shape[0] or counters.shape[1] != 16:
+        raise ValueError("places and counters must have room for all lanes")
+    if n == 0:
+        return 0
+    with nogil:
+        found = <Py_ssize_t>dpestim_rare_places(&lanes[0], n, most, &places[0])
+        for k in range(found):
+            place = first + <uint64_t>places[k]
+            for j in range(8):
+                counters[k, j] = <uint8_t>(head >> (56 - 8 * j))
+                counters[k, 8 + j] = <uint8_t>(place >> (56 - 8 * j))
+    return found
+
+
+def settle(
+    const uint16_t[::1] lanes,    # IN   the first 16 digits of each number
+    const uint64_t[::1] words,    # IN   two for each open place: the first 48 digits of the first are the number's last
+    uint64_t last,                # IN   the limit, less 1
+    int64_t[::1] places,          # IN   the open places   OUT  those whose numbers are below the limit
+    uint64_t[::1] numbers,        # OUT  these numbers
+):
+    """Keep the open places whose numbers are below the limit; return how many they are."""
+    cdef Py_ssize_t n = places.shape[0], k, found = 0
+    cdef uint64_t number
+    cdef int64_t place
+    if words.shape[0] != 2 * n or numbers.shape[0] != n:
+        raise ValueError("words, places and numbers differ in length")
+    for k in range(n):
+        if not 0 <= places[k] < lanes.shape[0]:
+            raise ValueError("places must be those of lanes")
+    with nogil:
+        for k in range(n):
+            place = places[k]
+            number = <uint64_t>lanes[place] << 48 | words[2 * k] >> 16
+            places[found] = place
+            numbers[found] = number
+            found += number <= last
+    return found

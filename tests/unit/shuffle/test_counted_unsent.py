@@ -1,0 +1,66 @@
+"""Messages that are counted without being written: the counts are those of the messages that users would send."""
+
+import numpy as np
+import pytest
+
+from dpestim._core import rare
+from dpestim.shuffle import BooleanSum, ShuffledHistogram
+
+#: More rows than a block of words has, and not a whole number of runs of the kernel.
+MANY = (1 << 16) + 1234
+
+
+def histogram(d, epsilon, n):
+    return ShuffledHistogram(epsilon, delta=1e-9, n_users=n, categories=[np.arange(d)], random_state=5)
+
+
+@pytest.mark.parametrize(("make", "d", "n"), [
+    (lambda n: BooleanSum(1.0, delta=1e-9, n_users=n, random_state=5), 2, MANY),       # flips are rare
+    (lambda n: BooleanSum(1.0, delta=1e-9, n_users=n, random_state=5), 2, 50),         # and frequent
+    (lambda n: histogram(100, 1.0, n), 100, MANY),       # fakes are rare
+    (lambda n: histogram(20, 0.2, n), 20, 300),          # frequent, in several places
+    (lambda n: histogram(300, 8.0, n), 300, 5000),       # codes have two bytes
+])
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_what_is_counted_is_what_would_be_sent(make, d, n, n_jobs):
+    X = np.random.default_rng(0).integers(0, d, (n, 1))
+    messages = make(n).encode(X)
+    sent, unsent = make(n).analyse(messages), make(n).set_params(n_jobs=n_jobs).fit(X)
+    assert np.array_equal(sent._counts[0], unsent._counts[0])
+    assert not np.array_equal(messages[:, 0], X[:, 0]) or messages[:, 1:].min() < d  # there is noise to be counted
+    # rows that come later have their own words: positions within a block, and blocks
+    half = make(n // 3).partial_fit(X[: n // 3]).partial_fit(X[n // 3 :])
+    again = make(n // 3)
+    assert np.array_equal(again.fit(X)._counts[0], half._counts[0])
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 63, 64, 65, 4096 + 129])
+def test_open_places_are_those_that_the_first_digits_leave_open(n):
+    rng = np.random.default_rng(n)
+    lanes = rng.integers(0, 1 << 16, n, dtype=np.uint16)
+    for most in (0, 400, 1 << 15, (1 << 16) - 1):
+        lanes[rng.random(n) < 0.02] = most
+        places, counters = np.empty(n, np.int64), np.empty((n, 16), np.uint8)
+        found = rare.open_places(lanes, most, 0x0102030405060708, 1 << 40, places, counters)
+        at = np.flatnonzero(lanes <= most)
+        assert np.array_equal(places[:found], at)
+        assert counters[:found].tobytes() == b"".join(
+            bytes(range(1, 9)) + ((1 << 40) + int(k)).to_bytes(8) for k in at)
+        words, last = rng.integers(0, 1 << 64, 2 * found, np.uint64), (most << 48) + (1 << 47)
+        numbers, kept = np.empty(found, np.uint64), at.copy()
+        left = rare.settle(lanes, words, last, kept, numbers)
+        whole = [(int(lanes[k]) << 48 | int(word) >> 16, k) for k, word in zip(at, words[::2])]
+        assert list(zip(numbers[:left].tolist(), kept[:left])) == [pair for pair in whole if pair[0] <= last]
+
+
+def test_kernels_refuse_what_does_not_fit():
+    lanes, three, four = np.zeros(4, np.uint16), np.empty(3, np.int64), np.empty(4, np.int64)
+    for places, counters in ((three, np.empty((4, 16), np.uint8)), (four, np.empty((3, 16), np.uint8)),
+                             (four, np.empty((4, 15), np.uint8))):
+        with pytest.raises(ValueError, match="room"):
+            rare.open_places(lanes, 0, 0, 0, places, counters)
+    with pytest.raises(ValueError, match="length"):
+        rare.settle(lanes, np.zeros(7, np.uint64), 0, four, np.empty(4, np.uint64))
+    for place in (-1, 4):
+        with pytest.raises(ValueError, match="lanes"):
+            rare.settle(lanes, np.zeros(2, np.uint64), 0, np.array([place]), np.empty(1, np.uint64))
