@@ -333,7 +333,8 @@ def _clipped(values, grids):
 @lru_cache(maxsize=128)
 def _facts_of(grids):
     """Return (steps, centers, lows, highs) of grids, a tuple: arrays that nobody may change."""
-    found = tuple(np.array([getattr(grid, name) for grid in grids], float) for name in ("step", "center", "low", "high"))
+    names = "step", "center", "low", "high"
+    found = tuple(np.array([getattr(grid, name) for grid in grids], float) for name in names)
     for array in found:
         array.flags.writeable = False
     return found
