@@ -29,12 +29,13 @@ class SumStatistic(DPStatistic):
         noise = self._noise_for(epsilon, self._budget()[1], l1 * most, l2_squared * most * most, len(numbers),
                                 self._parts)
         weighted = [weight * number for weight, number in zip(weights, numbers)]
+        scale = np.array(weights, float)
         one, grids = summary.one, summary.domain
         public = summary.n_rows if self._replaces else None
 
         def finish(outcomes):
-            noisy = outcomes[0] / np.array(weights, float)
-            value, error = self._finish(noisy, math.sqrt(noise.variance) / np.array(weights, float), grids, public)
+            noisy = outcomes[0] / scale
+            value, error = self._finish(noisy, math.sqrt(noise.variance) / scale, grids, public)
             ends = partial(_ends, type(self), noise, tuple(weights), noisy, grids, public, one)
             return shaped(value, one), None if error is None else shaped(error, one), ends
 
