@@ -173,8 +173,13 @@ class PrivateEstimator(Documented, BaseEstimator):
         if name is None:
             name = relation_of_block() or self._bound_relation or relation_of_process()
             if name == "ledger":
-                ledgers = getattr(self, "ledger", None), ambient.ledger(), self._bound[0]
-                ledger = next((ledger for ledger in ledgers if ledger is not None), None)
+                ledger = getattr(self, "ledger", None)
+                if ledger is None:
+                    ledger = ambient.ledger()
+                if ledger is None:
+                    ledger = self._bound[0]
+                if ledger is None:
+                    return Neighbours.SUBSTITUTION
                 return CENTRAL.get(getattr(ledger, "neighbours", None), Neighbours.SUBSTITUTION)
         if not isinstance(name, str) or name not in CENTRAL:
             raise ValueError(f"neighbours must be None or one of {sorted(CENTRAL)}")

@@ -28,7 +28,6 @@ from contextvars import ContextVar
 from enum import IntEnum
 from functools import lru_cache
 from numbers import Integral
-from types import SimpleNamespace
 
 import numpy as np
 
@@ -325,14 +324,34 @@ def _counter(stage, column, block, position=0, pairs=1):
     return (stage << 120 | column << 96 | block << 64 | position + _OFFSET).to_bytes(16, "big")
 
 
+class _Ciphers:
+    """What is used of `cryptography`: each loaded when it is first asked for, as few words need no modes."""
+
+    def __getattr__(self, name):
+        if name == "AESGCM":
+            found = {name: _message_cipher()}
+        else:
+            from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+            found = {"Cipher": Cipher, "AES": algorithms.AES, "CTR": modes.CTR, "ECB": modes.ECB, "GCM": modes.GCM}
+        return vars(self).setdefault(name, found[name])
+
+
+def _message_cipher():
+    """Return AESGCM from where `cryptography` keeps it, as its public place loads all modes; else from there."""
+    try:
+        from cryptography.hazmat.bindings._rust import openssl
+
+        return openssl.aead.AESGCM
+    except (ImportError, AttributeError):
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+        return AESGCM
+
+
 @lru_cache(maxsize=1)
 def _ciphers():
-    """Return what is used of `cryptography`, imported when the first words are drawn."""
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-    return SimpleNamespace(Cipher=Cipher, AES=algorithms.AES, CTR=modes.CTR, ECB=modes.ECB, GCM=modes.GCM,
-                           AESGCM=AESGCM)
+    return _Ciphers()
 
 
 @lru_cache(maxsize=1)
@@ -349,11 +368,14 @@ def _messages_are_words():
     return _has_our_words(lambda zeros: _ciphers().AESGCM(bytes(32)).encrypt(bytes(12), zeros, None)[: len(zeros)])
 
 
-def _has_our_words(encrypted, n_bytes=64):
+#: The first words under a key of zeros and a nonce of zeros, as counter mode makes them (a test compares).
+_KNOWN = bytes.fromhex("cea7403d4d606b6e074ec5d3baf39d18726003ca37a62a74d1a2f58e7506358e"
+                       "dd4ab1284d4ae17b41e85924470c36f74741cbe181bb7f30617c1de3ab0c3a1f")
+
+
+def _has_our_words(encrypted):
     """Tell whether this makes of zeros, under a key and a nonce of zeros, what counter mode makes of them."""
-    modes = _ciphers()
-    stream = modes.Cipher(modes.AES(bytes(32)), modes.CTR(_OFFSET.to_bytes(16, "big"))).encryptor()
     try:
-        return encrypted(bytes(n_bytes)) == stream.update(bytes(n_bytes))
+        return encrypted(bytes(len(_KNOWN))) == _KNOWN
     except Exception:  # whatever a provider with rules of its own raises: CTR has the same words
         return False

@@ -70,9 +70,13 @@ class CentralMechanism(PrivateEstimator):
         return state
 
     def _guarantee(self):
+        return self._guarantee_with(self._curve())
+
+    def _guarantee_with(self, curve):
+        """Return the guarantee of a release of which this is known besides (epsilon, delta), or None."""
         epsilon, delta, _ = self._budget()
         return PrivacyGuarantee(epsilon, delta, "central", self._relation_of_release(), self.random_state is not None,
-                                self._notes(), curve=self._curve(), parties=self._made_by)
+                                self._notes(), curve=curve, parties=self._made_by)
 
     def _relation_of_release(self):
         """Return whom a release protects, or raise ValueError where `monotone` was hardly declared for these."""

@@ -11,8 +11,8 @@ def units_of(estimator, names=None):
 
     `names` are those of the columns that are there; None: not known.
     """
-    if all(type(value) in _PLAIN for own in vars(estimator).values() for value in (
-            own if type(own) is tuple else (own,))):
+    if all(type(own) in _PLAIN or name[0] == "_" or (type(own) is tuple and all(type(value) in _PLAIN for value in own))
+           for name, own in vars(estimator).items()):  # (what begins with _ is no parameter)
         return {}
     domains = [value for value in estimator.get_params(deep=True).values() if isinstance(value, Domain)]
     return {name: column.unit for domain in domains for name, column in domain.items()

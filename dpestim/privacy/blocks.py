@@ -39,6 +39,8 @@ class Blocks:
 
     def innermost(self, default=None):
         """Return the value of the innermost block that this place can see."""
+        if not self._here.get():  # (most places are in no block, and ask often)
+            return default
         tokens = self._seen()
         return tokens[-1][0] if tokens else default
 

@@ -251,14 +251,14 @@ class DPStatistic(Mergeable, CentralMechanism):
 
     def _pay(self, curve=None):
         """Charge one release of which this is known besides (epsilon, delta)."""
-        promised = replace(super()._guarantee(), curve=curve)
+        promised = self._guarantee_with(curve)
         if self._find_ledger() is not None:
             self._charge(promised, None)
         self._promised, self._last_relation = promised, [promised.neighbours.value]
 
     def _guarantee(self):
         plain, last = super()._guarantee(), getattr(self, "_promised", None)
-        return last if last is not None and replace(last, curve=None) == plain else plain
+        return last if last is not None and vars(last) | {"curve": None} == vars(plain) else plain
 
     def _identity(self, n_columns, one=False):
         """Return what was summed, and how: all that another summary must share, from what parameters mean."""

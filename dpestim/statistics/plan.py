@@ -7,6 +7,7 @@ checks of `dpestim.testing` work out by how much likelier any outcome is for one
 
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -53,7 +54,12 @@ class Plan:
 
 def _curve_of(law):
     """Return that of one part: of normal noise its own, and else that of anything that keeps its epsilon."""
-    return law.curve if getattr(law, "delta", 0) else accounting.RenyiCurve.pure(law.epsilon)
+    return law.curve if getattr(law, "delta", 0) else _pure(law.epsilon)
+
+
+@lru_cache(maxsize=256)
+def _pure(epsilon):
+    return accounting.RenyiCurve.pure(epsilon)
 
 
 @record(eq=False)

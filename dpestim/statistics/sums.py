@@ -1,7 +1,7 @@
 """Statistics that are functions of sums: count, sum, mean (`sums.md`)."""
 
 import math
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -29,12 +29,13 @@ class SumStatistic(DPStatistic):
         noise = self._noise_for(epsilon, self._budget()[1], l1 * most, l2_squared * most * most, len(numbers),
                                 self._parts)
         weighted = [weight * number for weight, number in zip(weights, numbers)]
+        scale = np.array(weights, float)
         one, grids = summary.one, summary.domain
         public = summary.n_rows if self._replaces else None
 
         def finish(outcomes):
-            noisy = outcomes[0] / np.array(weights, float)
-            value, error = self._finish(noisy, math.sqrt(noise.variance) / np.array(weights, float), grids, public)
+            noisy = outcomes[0] / scale
+            value, error = self._finish(noisy, math.sqrt(noise.variance) / scale, grids, public)
             ends = partial(_ends, type(self), noise, tuple(weights), noisy, grids, public, one)
             return shaped(value, one), None if error is None else shaped(error, one), ends
 
@@ -236,7 +237,7 @@ class Sum(SumStatistic):
 
     @staticmethod
     def _finish(noisy, errors, grids, n):
-        step = np.array([grid.step for grid in grids])
+        step = _facts_of(tuple(grids))[0]
         known = 0 if n is None else np.array([n * grid.center * grid.step for grid in grids])
         return noisy * step + known, errors * step
 
@@ -295,8 +296,7 @@ class Mean(SumStatistic):
 
     @staticmethod
     def _finish(noisy, errors, grids, n):
-        step, center = (np.array([getattr(grid, name) for grid in grids], float) for name in ("step", "center"))
-        limits = _limits(grids)
+        step, center, *limits = _facts_of(tuple(grids))
         if n is None:
             count = max(1.0, noisy[0])
             ratio, again = noisy[1:] / count, np.maximum(1.0, count + errors[0] * JOINT[0])
@@ -328,8 +328,14 @@ class Mean(SumStatistic):
 
 def _clipped(values, grids):
     """Return numbers clipped to the bounds."""
-    return np.clip(values, *_limits(grids))
+    return np.clip(values, *_facts_of(tuple(grids))[2:])
 
 
-def _limits(grids):
-    return [np.array([getattr(grid, end) for grid in grids]) for end in ("low", "high")]
+@lru_cache(maxsize=128)
+def _facts_of(grids):
+    """Return (steps, centers, lows, highs) of grids, a tuple: arrays that nobody may change."""
+    names = "step", "center", "low", "high"
+    found = tuple(np.array([getattr(grid, name) for grid in grids], float) for name in names)
+    for array in found:
+        array.flags.writeable = False
+    return found

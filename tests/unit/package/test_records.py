@@ -95,3 +95,39 @@ def test_a_frozen_dataclass_of_somebody_else_can_have_their_fields():
 def test_they_travel():
     for made in (Kept((1, 2)), More((1,), 3)):
         assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == made
+
+
+def listed(decorator):
+    @decorator
+    class Listed:
+        """A field that a function makes, and what is checked once all are set."""
+
+        first: int
+        many: list = dataclasses.field(default_factory=list)
+        later: int = dataclasses.field(init=False, repr=False, compare=False)
+
+        def __post_init__(self):
+            if self.first < 0:
+                raise ValueError("first must be at least 0")
+
+    return Listed
+
+
+def test_their_init_is_made_once_it_is_asked_for_and_works_as_that_of_dataclasses():
+    ours, plain = listed(record), listed(dataclasses.dataclass(frozen=True))
+    assert not inspect.isfunction(vars(ours)["__init__"])
+    for kind in (ours, plain):
+        one, other = kind(1), kind(first=1)
+        assert one.many == other.many == []
+        assert one.many is not other.many
+        assert kind(1, many=[2]).many == [2]
+        with pytest.raises(ValueError, match="at least 0"):
+            kind(-1)
+        for values, named in [((), {}), ((1, [], 2), {}), ((1,), {"first": 1}), ((1,), {"more": 2})]:
+            with pytest.raises(TypeError, match=r"Listed.__init__\(\)"):
+                kind(*values, **named)
+    assert inspect.isfunction(vars(ours)["__init__"])
+    assert str(inspect.signature(ours)) == str(inspect.signature(plain))
+    assert inspect.signature(More) == inspect.Signature(
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kind, default=default)
+         for name, kind, default in [("one", tuple, inspect.Parameter.empty), ("two", int, 2)]], return_annotation=None)
