@@ -19,7 +19,7 @@ class Handle:
         return self
 
     def __reduce__(self):
-        return _rebuilt, (type(self), self.path, self.uuid, self.users, self.durability, self._draws_on())
+        return rebuilt, (type(self), self.path, self.uuid, self.users, self.durability, self._draws_on())
 
     def __eq__(self, other):
         return isinstance(other, Handle) and (self.uuid, self.users) == (other.uuid, other.users)
@@ -43,6 +43,6 @@ class Handle:
         return self._reservations or getattr(ambient.reservation_of(self), "_reservations", ())
 
 
-def _rebuilt(cls, path, name, users, durability, reservations=()):
+def rebuilt(cls, path, name, users, durability, reservations=()):
     """Rebuild a pickled handle; the file is looked at when it is next used."""
     return cls._handle(path, name, users, durability, reservations)

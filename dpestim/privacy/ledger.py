@@ -22,6 +22,7 @@ from dpestim.privacy.entering import Entering, reserved
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.guarantee import PrivacyGuarantee
 from dpestim.privacy.handles import Handle
+from dpestim.privacy.handles import rebuilt as _handle  # noqa: F401 (its name in pickles that are older than its module)
 from dpestim.privacy.neighbours import Neighbours
 from dpestim.privacy.shown import ShownLedger
 from dpestim.privacy.store import create, real_path, remember, sweep, temporary_path, transaction

@@ -124,7 +124,9 @@ def blocks(rows):
     Reading one column of many after another from memory would take longer than all that is done with it.
     """
     for at in range(0, len(rows), BLOCK):
-        yield np.ascontiguousarray(rows[at : at + BLOCK].T, np.float64)
+        with np.errstate(over="ignore"):  # a wider float than this becomes an infinite one, and is clipped
+            block = np.ascontiguousarray(rows[at : at + BLOCK].T, np.float64)
+        yield block
 
 
 def point_counts(rows, grids):

@@ -52,6 +52,8 @@ class SumStatistic(DPStatistic):
         sums = column_sums(rows, identity[-1], self._pairs(rows.shape[1]), finite=not strict)
         if sums is None:
             refuse_missing(rows, X, one)
+            # (what no float64 holds, as long doubles may be, is finite all the same, and is clipped)
+            sums = column_sums(rows, identity[-1], self._pairs(rows.shape[1]))
         return Summary(identity, len(rows), [*sums[0], *sums[1]])
 
     @staticmethod

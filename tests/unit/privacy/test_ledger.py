@@ -241,6 +241,14 @@ def test_copies_of_a_handle_are_the_same_account():
     assert ledger.path in repr(ledger)
 
 
+def test_handles_that_were_pickled_before_their_code_moved_are_found():
+    ledger = Ledger(1.0, durability="fast")
+    made = pickle.dumps(ledger, 0)
+    assert b"dpestim.privacy.handles\nrebuilt" in made
+    older = made.replace(b"dpestim.privacy.handles\nrebuilt", b"dpestim.privacy.ledger\n_handle")
+    assert pickle.loads(older) == ledger
+
+
 def test_every_verb_that_releases_is_charged_before_words_are_drawn():
     ledger = Ledger(0.5)
     est = grr(ledger=ledger)

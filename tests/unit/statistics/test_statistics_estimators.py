@@ -56,6 +56,19 @@ def test_a_correlation_of_which_nothing_is_known_is_nan():
     assert "NaN" in result.about
 
 
+@pytest.mark.parametrize("cls", [Mean, Sum, StandardDeviation])
+@pytest.mark.parametrize("x", [
+    [1e308] * 30,  # (the sum of what is finite need not be)
+    pytest.param(np.array(["1e400", "0.5", "-1e400"], np.longdouble), marks=pytest.mark.skipif(
+        np.finfo(np.longdouble).max == np.finfo(np.float64).max, reason="long doubles are no longer than doubles")),
+], ids=["sum beyond floats", "numbers beyond floats"])
+def test_what_is_finite_is_clipped_however_large_it_is(cls, x):
+    one = {**ONE, "random_state": 0}
+    assert cls(**one).fit(x).value_ == cls(**one).fit(np.clip(x, 0, 1)).value_
+    with pytest.raises(ValueError, match="infinity"):
+        cls(**one).fit(np.append(x, np.inf))
+
+
 @pytest.mark.parametrize("bounds", [(0, 1e4), (-3, 5), (1.25, 1.5)])
 def test_errors_of_equal_rows_are_finite(bounds):
     for seed in range(20):
