@@ -28,6 +28,7 @@ from contextvars import ContextVar
 from enum import IntEnum
 from functools import lru_cache
 from numbers import Integral
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -324,34 +325,14 @@ def _counter(stage, column, block, position=0, pairs=1):
     return (stage << 120 | column << 96 | block << 64 | position + _OFFSET).to_bytes(16, "big")
 
 
-class _Ciphers:
-    """What is used of `cryptography`: each loaded when it is first asked for, as few words need no modes."""
-
-    def __getattr__(self, name):
-        if name == "AESGCM":
-            found = {name: _message_cipher()}
-        else:
-            from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-            found = {"Cipher": Cipher, "AES": algorithms.AES, "CTR": modes.CTR, "ECB": modes.ECB, "GCM": modes.GCM}
-        return vars(self).setdefault(name, found[name])
-
-
-def _message_cipher():
-    """Return AESGCM from where `cryptography` keeps it, as its public place loads all modes; else from there."""
-    try:
-        from cryptography.hazmat.bindings._rust import openssl
-
-        return openssl.aead.AESGCM
-    except (ImportError, AttributeError):
-        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-        return AESGCM
-
-
 @lru_cache(maxsize=1)
 def _ciphers():
-    return _Ciphers()
+    """Return what is used of `cryptography`, imported when the first words are drawn."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    return SimpleNamespace(Cipher=Cipher, AES=algorithms.AES, CTR=modes.CTR, ECB=modes.ECB, GCM=modes.GCM,
+                           AESGCM=AESGCM)
 
 
 @lru_cache(maxsize=1)
