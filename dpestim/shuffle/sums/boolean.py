@@ -99,7 +99,7 @@ class NoisyBit(BitMessages, SumLaw):
     def count_sent(self, codes, words, counts):
         """Add the number of ones among the bits that `privatize` would write, without writing them."""
         if self.flip > RARELY:
-            out = words.scratch(len(codes), np.uint8)
+            out = words.scratch(len(codes), np.uint8)[:, None]
             self.privatize(codes, words, out)
             self.count(out, counts)
             return

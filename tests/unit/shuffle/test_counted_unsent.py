@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from dpestim._core import rare
+from dpestim.local.columns import counts_unsent
 from dpestim.shuffle import BooleanSum, ShuffledHistogram
+from dpestim.shuffle.histograms.fakes import Fakes
+from dpestim.shuffle.sums.boolean import NoisyBit
 
 #: More rows than a block of words has, and not a whole number of runs of the kernel.
 MANY = (1 << 16) + 1234
@@ -64,3 +67,11 @@ def test_kernels_refuse_what_does_not_fit():
     for place in (-1, 4):
         with pytest.raises(ValueError, match="lanes"):
             rare.settle(lanes, np.zeros(2, np.uint64), 0, np.array([place]), np.empty(1, np.uint64))
+
+
+@pytest.mark.parametrize("law", [NoisyBit, Fakes])
+@pytest.mark.parametrize("own", ["privatize", "count"])
+def test_a_sub_class_that_sends_or_counts_in_its_own_way_is_asked(law, own):
+    assert counts_unsent(law)
+    assert counts_unsent(type("Same", (law,), {}))
+    assert not counts_unsent(type("Other", (law,), {own: lambda self, *args: None}))
