@@ -173,11 +173,7 @@ class PrivateEstimator(Documented, BaseEstimator):
         if name is None:
             name = relation_of_block() or self._bound_relation or relation_of_process()
             if name == "ledger":
-                ledger = getattr(self, "ledger", None)
-                if ledger is None:
-                    ledger = ambient.ledger()
-                if ledger is None:
-                    ledger = self._bound[0]
+                ledger = self._known_ledger()
                 if ledger is None:
                     return Neighbours.SUBSTITUTION
                 return CENTRAL.get(getattr(ledger, "neighbours", None), Neighbours.SUBSTITUTION)
@@ -194,13 +190,16 @@ class PrivateEstimator(Documented, BaseEstimator):
         """Whether neighbours have one record replaced, so that the number of records is public."""
         return self._relation() is Neighbours.SUBSTITUTION
 
-    def _find_ledger(self):
-        """Return the ledger that pays: the parameter, else that of the block, else the one bound."""
+    def _known_ledger(self):
+        """Return the ledger that would pay, or None: the parameter, else that of the block, else the one bound."""
         ledger = getattr(self, "ledger", None)
         if ledger is None:
             ledger = ambient.ledger()
-        if ledger is None:
-            ledger = self._bound[0]
+        return self._bound[0] if ledger is None else ledger
+
+    def _find_ledger(self):
+        """Return the ledger that pays."""
+        ledger = self._known_ledger()
         if ledger is None:
             ambient.refuse_to_slip_through()
         elif isinstance(ledger, type) or not callable(getattr(ledger, "charge", None)):
