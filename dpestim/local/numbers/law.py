@@ -94,7 +94,9 @@ class NumericRandomizer(CodeReports, Randomizer):
     @cached_property
     def _weights(self):
         """The table, checked: an array of uint64, or of integers where a word need not hold a weight."""
-        words = self._words()
+        # (a sub-class that has a `table` of its own is asked for that, whatever its base has)
+        nearest = next(c for c in type(self).__mro__ if "table" in vars(c) or "_words" in vars(c))
+        words = self._words() if "_words" in vars(nearest) else None
         if words is not None:
             rows, sums = words, sums_of_rows(words)
         else:

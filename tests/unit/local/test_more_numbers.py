@@ -176,6 +176,14 @@ LAWS = [
 ]
 
 
+def test_a_table_of_a_sub_class_is_the_law_whatever_its_base_makes():
+    class Mirrored(Laplace):
+        def table(self):
+            return Laplace(1.0, 8).table()
+
+    assert Mirrored(2.0, 8)._rows == Laplace(1.0, 8)._rows != Laplace(2.0, 8)._rows
+
+
 @pytest.mark.parametrize("law", LAWS)
 def test_cells_give_each_code_its_words(law):
     cells, bits = law._cells
