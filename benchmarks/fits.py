@@ -188,8 +188,8 @@ def boosting_by_threads(settings):
     return Row(
         f"DPGradientBoostingClassifier, {settings.n:,} x {COLUMNS}, 2 threads", times[2], peer="one thread",
         baseline=times[1], ratio=times[1] / times[2], repeats=repeats,
-        note=f"passes alone {times['passes 1']:.2f} s by one thread, {times['passes 2']:.2f} s by two: {gain:.2f}x; with "
-             f"{alone:.0%} of the time in curves between them, at most {1 / (alone + (1 - alone) / gain):.2f}x",
+        note=f"passes alone {times['passes 1']:.2f} s by one thread, {times['passes 2']:.2f} s by two: {gain:.2f}x; "
+             f"with {alone:.0%} of the time in curves between them, at most {1 / (alone + (1 - alone) / gain):.2f}x",
     ).judge(settings, 1.7)
 
 

@@ -55,8 +55,8 @@ def rows(settings):
         row = Row(f"ledger entry, durability={durability!r}", ours=ours, peer="bare SQLite, the same row, no account",
                   baseline=plain, ratio=plain / ours, target=f"<{LARGEST * 1e6:g} us", repeats=repeats,
                   note=f"fastest {min(times[entry]) * 1e6:.0f} us, of SQLite {min(times[control]) * 1e6:.0f} us; the "
-                       f"account takes {more * 1e6:.0f} us of the processor; a chain and a count that others can check, without "
-                       f"amounts: {limit * 1e6:.0f} us, {plain / limit:.2f}x")
+                       f"account takes {more * 1e6:.0f} us of the processor; a chain and a count that others "
+                       f"can check, without amounts: {limit * 1e6:.0f} us, {plain / limit:.2f}x")
         if durability == "full":
             row.judge(settings, GOAL)
             row.note += f", and {_SYNCS} bare syncs of a page {_SYNCS * waits[0] * 1e6:.0f} us"

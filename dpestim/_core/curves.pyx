@@ -17,7 +17,8 @@ cdef extern from "curves.h" nogil:
     void dpestim_add_times(Py_ssize_t n, double by, const double* values, double* out)
     double dpestim_secant(double before, double after)
     void dpestim_chances(Py_ssize_t n, const double* likelihoods, const double* common, double* out)
-    void dpestim_common(Py_ssize_t m, Py_ssize_t n, const double* likely, double pseudo, const double* known, double* out)
+    void dpestim_common(Py_ssize_t m, Py_ssize_t n, const double* likely, double pseudo, const double* known,
+                        double* out)
 
 
 PRIORS = DPESTIM_PRIORS  # variances that are taken together

@@ -254,15 +254,15 @@ class Boosting(BinnedColumns, CentralModel):
                                    cost.lead, pure=cost.pure, later=later if pairs else None, done=progress.done)
             unsure = unsure_of(curves[0], float(curves[0].counts[0]), law.variance_steps * cost.unit**2 * 9 / 8
                                / cost.n_rounds, kind)
-            off = run(lambda first, last: [c.deviations(unsure) for c in curves[1 + first:1 + last]],
-                               len(curves) - 1, self.n_jobs)
+            errors = run(lambda first, last: [c.deviations(unsure) for c in curves[1 + first:1 + last]],
+                         len(curves) - 1, self.n_jobs)
         # terms have mean 0 over noisy counts; what that takes away is the intercept
         means = [curve.mean(curve.scores)[0] for curve in curves]
         trial.intercept_ = np.sum(means, axis=0) * self._half(learned) + self._middle(learned)
         trial.scores_ = np.concatenate([c.scores - m for c, m in zip(curves, means)][1:]) * self._half(learned)
         # (what terms add to a score, on average over rows, by noisy counts)
         trial._term_sizes = np.array([float(c.mean(np.abs(c.scores - m)).sum()) for c, m in zip(curves, means)][1:])
-        trial.standard_errors_ = np.concatenate(sum(off, [])) * self._half(learned)
+        trial.standard_errors_ = np.concatenate([own for part in errors for own in part]) * self._half(learned)
         trial.standard_errors_[:, np.broadcast_to(unsure, trial.standard_errors_.shape[1]) >= _HIDDEN] = np.nan
         trial.term_features_, trial.term_bins_, trial.privacy_ = trial._terms[1:], groups[1:], guarantee
         vars(trial).update(learned)

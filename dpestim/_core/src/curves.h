@@ -1,7 +1,7 @@
 /* Curves from noisy sums, under several prior variances at a time: what is known of bins is z = h f + noise of variance
  * 1, and f has covariances p K. Each variance p has a lane of its own in one fixed order of operations, so that vectors
- * of every width give the same result (setup.py forbids fused multiply-adds). Matrices are I + p h K h, whose eigenvalues
- * are at least 1: no pivots, and no root of what is negative. */
+ * of every width give the same result (setup.py forbids fused multiply-adds). Matrices are I + p h K h, whose
+ * eigenvalues are at least 1: no pivots, and no root of what is negative. */
 #ifndef DPESTIM_CURVES_H
 #define DPESTIM_CURVES_H
 
@@ -21,8 +21,8 @@ typedef double dpestim_lanes;
 #define DPESTIM_AT(row, k) (*(dpestim_lanes *)((row) + (k) * DPESTIM_PRIORS))
 
 /* The lower Cholesky factor of I + p h K h, with inverses on its diagonal; logs: of the determinants, added to. */
-DPESTIM_WIDE static void dpestim_factor(ptrdiff_t n, const double *covariance, const double *heads, const double *priors,
-                                        double *low, double *logs) {
+DPESTIM_WIDE static void dpestim_factor(ptrdiff_t n, const double *covariance, const double *heads,
+                                        const double *priors, double *low, double *logs) {
     const int step = (int)(sizeof(dpestim_lanes) / sizeof(double));
     for (ptrdiff_t i = 0; i < n; i++)
         for (ptrdiff_t j = 0; j <= i; j++) {
@@ -122,7 +122,8 @@ static void dpestim_chances(ptrdiff_t n, const double *likelihoods, const double
 
 /* How common each prior is among terms, from what makes each likely (m, n) and from pseudo-terms: expectation and
  * maximisation. */
-static void dpestim_common(ptrdiff_t m, ptrdiff_t n, const double *likely, double pseudo, const double *known, double *out) {
+static void dpestim_common(ptrdiff_t m, ptrdiff_t n, const double *likely, double pseudo, const double *known,
+                           double *out) {
     double next[DPESTIM_PRIORS];
     for (ptrdiff_t l = 0; l < n; l++) out[l] = known[l];
     for (int step = 0; step < 20; step++) {

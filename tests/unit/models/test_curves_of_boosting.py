@@ -123,7 +123,7 @@ def test_what_does_not_fit_is_refused():
     kernel.solve(*good)
     for place, bad in ((0, np.eye(2)), (1, np.ones(2)), (2, np.ones(p - 1)), (3, np.ones((2, 4))),
                        (4, np.empty((1, n, p))), (5, np.zeros((1, p))), (6, np.zeros(1))):
-        with pytest.raises(ValueError, match="same bins|each lane"):
+        with pytest.raises(ValueError, match=r"same bins|each lane"):
             kernel.solve(*good[:place], bad, *good[place + 1:])
     curve = terms(Curve, 1, 10.0)[0]
     with pytest.raises(ValueError, match="each sum"):
