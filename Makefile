@@ -88,7 +88,7 @@ KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logis
 	margins.py rng.py encode.py patterns.py central.py answers.py local.py numbers.py collected_numbers.py relaxed.py \
 	more_numbers.py mixed.py duchi.py hm.py staircase.py privunit.py personalized.py client_and_server.py rows.py selection.py \
 	sparse_vector.py statistics.py statistics_tables.py statistics_guarantees.py composition.py softmax.py curves.py \
-	linear.py adassp.py tukey.py preprocessing.py naive_bayes.py boosting.py base_rate.py one_pass.py \
+	linear.py adassp.py tukey.py preprocessing.py naive_bayes.py boosting.py curves_of_boosting.py base_rate.py one_pass.py \
 	statistics_users.py statistics_estimators.py columns_of_models.py shuffle.py postprocessing.py pgr.py \
 	histogram_encoding.py ikos.py learning.py shuffled.py sketches.py rappor.py longitudinal.py idue.py metric.py \
 	transport.py client_states.py iblt.py planning.py adaptive.py keyvalue.py local_bayes.py privatized.py synthesis.py trees.py \

@@ -15,7 +15,7 @@ from dpestim.central.model import CentralModel
 from dpestim.ensemble.pairs import Pairs, grouped
 from dpestim.ensemble.parts import PartHistograms, forget
 from dpestim.ensemble.rounds import Cost, Histograms, boost, unsure_of
-from dpestim.parallel import check_n_jobs, one_thread
+from dpestim.parallel import check_n_jobs, one_thread, run
 from dpestim.passes import NO_TARGETS, Blueprint, CountRows, InProcesses
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.progress import Progress, check_verbose
@@ -252,15 +252,17 @@ class Boosting(BinnedColumns, CentralModel):
                                    law.variance_steps / cost.weight**2, n_rows if replaces else None,
                                    math.sqrt(law.variance_steps) / cost.square if cost.squares else 0.0,
                                    cost.lead, pure=cost.pure, later=later if pairs else None, done=progress.done)
+            unsure = unsure_of(curves[0], float(curves[0].counts[0]), law.variance_steps * cost.unit**2 * 9 / 8
+                               / cost.n_rounds, kind)
+            errors = run(lambda first, last: [c.deviations(unsure) for c in curves[1 + first:1 + last]],
+                         len(curves) - 1, self.n_jobs)
         # terms have mean 0 over noisy counts; what that takes away is the intercept
         means = [curve.mean(curve.scores)[0] for curve in curves]
         trial.intercept_ = np.sum(means, axis=0) * self._half(learned) + self._middle(learned)
         trial.scores_ = np.concatenate([c.scores - m for c, m in zip(curves, means)][1:]) * self._half(learned)
         # (what terms add to a score, on average over rows, by noisy counts)
         trial._term_sizes = np.array([float(c.mean(np.abs(c.scores - m)).sum()) for c, m in zip(curves, means)][1:])
-        unsure = unsure_of(curves[0], float(curves[0].counts[0]), law.variance_steps * cost.unit**2 * 9 / 8
-                           / cost.n_rounds, kind)
-        trial.standard_errors_ = np.concatenate([c.deviations(unsure) for c in curves[1:]]) * self._half(learned)
+        trial.standard_errors_ = np.concatenate([own for part in errors for own in part]) * self._half(learned)
         trial.standard_errors_[:, np.broadcast_to(unsure, trial.standard_errors_.shape[1]) >= _HIDDEN] = np.nan
         trial.term_features_, trial.term_bins_, trial.privacy_ = trial._terms[1:], groups[1:], guarantee
         vars(trial).update(learned)

@@ -4,9 +4,12 @@ All of it is arithmetic on public numbers: it costs no privacy, and no error in 
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import expit, logit, softmax
+
+from dpestim._core import curves as kernel
 
 #: Prior variances of a term's curve between its ends, which the measurements of all terms weigh; scores are of order 1
 #: in units of the sampling deviation of a residual.
@@ -66,19 +69,23 @@ class Curve:
         # how fast the sum of residuals of a bin falls along its score: for as many rows as there may well be, as steps
         # that are too long run away, and those that are too short are made up for
         held = np.bincount(bins, weights=counts)
-        self._counted, self._most = (held + doubt * uncertain)[:, None], most
+        self._counted, self._most = held + doubt * uncertain, most
         self._misread = (uncertain / np.maximum(held, 1.0 + uncertain))[bins][:, None]
-        self._steepest = curvature * self._counted * np.ones(self.scores.shape[1])
+        self._steepest = curvature * self._counted[:, None] * np.ones(self.scores.shape[1])
         self._in_order = in_order
         # means of bins over their rows, as far as is known
         mass = np.maximum(counts, 0.0) + 1e-9
-        self._means = np.zeros((len(held), len(counts)))
-        self._means[bins, np.arange(len(counts))] = mass / np.bincount(bins, weights=mass)[bins]
-        self._between = steps @ self._means.T
-        self._steps, self._noise, self._trust, self._varies = self._means @ self._between, noise, trust, spread
-        self._priors = spread * np.array(_PRIORS)
-        self._level = self._means @ self.scores
-        self._mean, self._slope, self._total, self._squares = np.zeros_like(self._level), 0.0, 0.0, 0.0
+        self._bins, self._parts = bins.astype(np.int64), mass / np.bincount(bins, weights=mass)[bins]
+        means = np.zeros((len(held), len(counts)))
+        means[bins, np.arange(len(counts))] = self._parts
+        self._between = means @ steps
+        self._steps, self._noise, self._trust, self._varies = self._between @ means.T, noise, trust, spread
+        self._priors = np.zeros(kernel.PRIORS)
+        self._priors[: len(_PRIORS)] = spread * np.array(_PRIORS)
+        self._level = means @ self.scores
+        self._mean, self._slope = np.zeros_like(self._level), np.zeros_like(self._level)
+        self._heads, self._errors = np.zeros((2, *self._level.T.shape))
+        self._common, self._total, self._squares = np.zeros(len(_PRIORS)), 0.0, 0.0
 
     def measure(self, sums, weight, times, alike, offset=None):
         """Take noisy sums of residuals at the present scores into account; return how far scores move.
@@ -99,22 +106,19 @@ class Curve:
         self._squares += weight * weight / times
         self._start = weight if first else self._start
         part, self._noisy = weight / self._total, math.sqrt(self._noise * self._squares) / self._total
-        (mean, slope), new = (self._mean, self._slope), self.scores
-        level = self._level
-        slopes = self._steepest
         if offset is not None:
             offset = self._others(sums, times, offset)
-        for turn in range(1 if offset is None else _SECANTS[first]):
-            if offset is not None and (turn or not first):
-                along = self._counted * secants(offset + self._level, offset + level)
-                slopes = np.sqrt(slopes * along) if turn else along  # (half way: steps do not swing to and fro)
-            # (slopes of several rounds are averaged, as what they go with is)
-            self._slope = slope + part * (slopes - slope)
-            self._mean = mean + part * (sums + slopes * self._level - mean)
-            new = self._learned(alike)
-            level = self._means @ new
-        change, self.scores, self._level = new - self.scores, new, level
-        return change
+        likelihoods = np.array([curve.likelihoods for curve in alike])
+        own = next(k for k, curve in enumerate(alike) if curve is self)
+        before, self._level, old = self._level, np.empty_like(self._level), self.scores
+        self.scores = np.empty_like(old)
+        kernel.learn(self._between, self._steps, self._bins, self._parts, self._counted, self._priors,
+                     _usual(len(alike)), _PSEUDO, sums, offset, before, self._steepest.copy(), self._mean, self._slope,
+                     likelihoods, own, 1 if offset is None else _SECANTS[first], first, part, self._noisy,
+                     self._varies, self._trust, self._most, self._heads, self._errors, self._common, self.scores,
+                     self._level)
+        self.likelihoods = likelihoods[own]
+        return self.scores - old
 
     def _others(self, sums, times, offset):
         """Return what makes scores of bins logits of what rows are now given, by what residuals tell of that.
@@ -123,7 +127,8 @@ class Curve:
         are steeper then than this term alone would have them: columns that are nearly copies would overshoot in turn.
         """
         shares = expit(offset + self._level)
-        seen = np.maximum(1 - self._noise / times / np.maximum(np.square(sums), 1e-300), 0.0) * sums / self._counted
+        heard = np.maximum(1 - self._noise / times / np.maximum(np.square(sums), 1e-300), 0.0)
+        seen = heard * sums / self._counted[:, None]
         # as if this term were right about the class itself, as far as there can be such a class
         least = _LEAST * np.minimum(shares, 1 - shares)
         given = np.clip(np.clip(shares + seen, least, 1 - least) - seen, least, 1 - least)
@@ -147,8 +152,7 @@ class Curve:
         """
         rng = np.random.default_rng(0)  # (of public numbers: nothing is protected by it)
         more = rng.standard_normal((_DRAWS, *self._level.shape)) * self._noisy
-        seen = self._turned((self._mean + more) / self._errors)
-        drawn = self._estimate(seen, self._likelihoods(seen))
+        drawn = self._estimates((self._mean + more).swapaxes(1, 2) / self._errors)
         spread = (drawn - self.mean(drawn)).std(axis=0)
         # (a step of so many rows too few is too long: later ones begin where that is mended)
         spread = np.hypot(spread, self._start / self._total * self._misread * self.scores)
@@ -162,36 +166,16 @@ class Curve:
             moved[:-1] = _WITHIN * np.gradient(self.scores[:-1], axis=0)
         return moved
 
-    def _learned(self, alike):
-        """Return scores, from all measurements."""
-        # the noise of the average, and that of rows: the variance of their sums is in proportion to the slopes
-        self._errors = np.sqrt(self._noisy**2 + self._varies * self._slope)
-        self._heads = self._slope / self._errors
-        heads = self._heads.T
-        shares, self._turns = np.linalg.eigh(heads[:, :, None] * self._steps * heads[:, None, :])
-        self._spread = 1.0 + np.multiply.outer(self._priors, np.maximum(shares, 0.0))  # (n_priors, n_outputs, n_bins)
-        seen = self._turned(self._mean / self._errors)
-        self.likelihoods = self._likelihoods(seen)
-        self._common = weights_of(np.stack([curve.likelihoods for curve in alike]))
-        return self._estimate(seen, self.likelihoods)
-
-    def _turned(self, values):
-        """Return values of bins in terms of independent directions, of shape (..., n_outputs, n_bins)."""
-        return (np.swapaxes(values, -1, -2)[..., None, :] @ self._turns)[..., 0, :]
-
-    def _likelihoods(self, seen):
-        """Return logarithms of how likely each prior makes what was seen, of shape (..., n_priors)."""
-        flat = self._spread.reshape(len(_PRIORS), -1)
-        misfit = np.square(seen).reshape(*seen.shape[:-2], -1) @ (1 / flat).T
-        return -self._trust * (misfit + np.log(flat).sum(axis=1)) / 2
-
-    def _estimate(self, seen, likelihoods):
-        # the mean over priors, by how likely each is: the likeliest alone is too sure of itself
-        chances = shares_of(likelihoods, self._common)
-        gain = np.tensordot(chances, self._priors[:, None, None] / self._spread, axes=1)
-        found = (self._turns @ (gain * seen)[..., None])[..., 0]
-        new = self._between @ (self._heads * np.swapaxes(found, -1, -2))
-        if new.shape[-1] > 1:  # (what all classes have in common changes no probability, and nothing holds it back)
+    def _estimates(self, seen):
+        """Return scores for each of many averages in units of their errors, of shape (n, n_outputs, n_bins)."""
+        misfit, logs = np.zeros((len(seen), kernel.PRIORS)), np.zeros(kernel.PRIORS)
+        found = np.empty((seen.shape[1], len(seen), seen.shape[2], kernel.PRIORS))
+        for k, heads in enumerate(self._heads):
+            kernel.solve(self._steps, heads, self._priors, np.ascontiguousarray(seen[:, k]), found[k], misfit, logs)
+        chances = shares_of((-self._trust * (misfit + logs) / 2)[:, : len(_PRIORS)], self._common)
+        found = (found[..., : len(_PRIORS)] @ chances[:, :, None])[..., 0] * self._heads[:, None, :]
+        new = np.moveaxis(found @ self._between, 0, -1)
+        if new.shape[-1] > 1:
             new = new - new.mean(axis=-1, keepdims=True)
         return np.clip(new, -self._most, self._most)
 
@@ -205,34 +189,17 @@ def offset_of(scores, kind, term):
     return logit(np.clip(softmax(scores), 1e-9, 1 - 1e-9)) - (0 if term else scores)
 
 
-def secants(before, after):
-    """Return by how much the probabilities of scores rise from `before` to `after`, over how far these are apart."""
-    low, high, far = expit(before), expit(after), after - before
-    return np.where(np.abs(far) > 1e-4, (high - low) / np.where(far == 0, 1, far), low * (1 - low))
-
-
 def shares_of(likelihoods, weights=1.0):
     """Return the chances of priors, the last axis, from logarithms of likelihoods and weights."""
     chances = weights * np.exp(likelihoods - likelihoods.max(axis=-1, keepdims=True))
     return chances / chances.sum(axis=-1, keepdims=True)
 
 
-def weights_of(likelihoods):
-    """Return how common each prior is among terms, by what all of them say: of many, most are often noise.
-
-    Parameters
-    ----------
-    likelihoods : ndarray of shape (n_terms, n_priors)
-        Logarithms.
-    """
-    known = 1 / (1 + len(likelihoods) * np.array(_PRIORS))  # (all terms together are not expected to be much above 1)
-    weights = known / known.sum()
-    known = _PSEUDO * weights
-    likely = np.exp(likelihoods - likelihoods.max(axis=-1, keepdims=True))
-    for _ in range(20):  # (steps of expectation and maximisation: `shares_of` summed over terms, without its table)
-        weights = known + weights * ((1 / (likely @ weights)) @ likely)
-        weights /= weights.sum()
-    return weights
+@lru_cache(maxsize=8)
+def _usual(n_terms):
+    """Return how common each prior is among so many terms, before any was measured: of many, most are often noise."""
+    known = 1 / (1 + n_terms * np.array(_PRIORS))  # (all terms together are not expected to be much above 1)
+    return known / known.sum()
 
 
 def settled(counts, total, variance):
@@ -328,8 +295,9 @@ def steps_of(counts, ordered):
 
 def _centred(steps, counts):
     """Return covariances of scores less their mean over rows, which is the intercept's, all but a little of it."""
-    off = _less_mean(np.maximum(counts, 0.0) + 1e-9)
-    return off @ steps @ off.T + _CONSTANT
+    mass = np.maximum(counts, 0.0) + 1e-9
+    mean = steps @ (mass / mass.sum())
+    return steps - mean - mean[:, None] + ((mass / mass.sum()) @ mean + _CONSTANT)
 
 
 def _less_mean(mass):

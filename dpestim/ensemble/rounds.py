@@ -215,10 +215,9 @@ class Histograms:
 
     def _counted(self, term):
         """Return how many rows each bin of a term has."""
-        held = self._held.get(term)
-        if held is None:
-            held = np.bincount(self._codes[term], minlength=self._sizes[term]).astype(np.int64)
-        return held[: self._sizes[term]]
+        if term not in self._held:
+            self.merge(term, np.arange(self._sizes[term]))
+        return self._held[term][: self._sizes[term]]
 
     def _squared(self, start):
         """Return the sum of the squares of the residuals of numbers at one score, in integers."""

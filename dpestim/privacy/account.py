@@ -78,10 +78,19 @@ class State:
     length: int = 0
     head: str = ""
     version: int | None = None  # SQLite's data_version: what a connection knows holds until another one has written
+    written: list | tuple = ()  # texts of everybody and label: an entry changes few of them
 
-    def after(self, number, head, everybody, label):
+    def after(self, number, head, everybody, label, written=()):
         """Return the state after an entry."""
-        return State(self.layout, self.terms, self.relation, self.budget, everybody, label, number, head, self.version)
+        return State(self.layout, self.terms, self.relation, self.budget, everybody, label, number, head, self.version,
+                     written)
+
+    def texts(self, everybody, label):
+        """Return these amounts as texts."""
+        if not self.written:
+            return [*map(text, everybody), *map(text, label)]
+        return [known if new is old else text(new) for new, old, known in zip(
+            (*everybody, *label), (*self.everybody, *self.label), self.written)]
 
     @property
     def spent(self):
@@ -189,8 +198,9 @@ def verify(state, rows, totals, path):
 
 def link(head, number, row):
     """Return the hash of an entry, which names the one before it."""
-    written = [_quoted(value) if type(value) is str else json.dumps(value) for value in (head, number, *row)]
-    # (the text is that of json.dumps for the whole list, in half the time)
+    # (the text is that of json.dumps for the whole list, in a third of the time)
+    written = [_quoted(value) if type(value) is str else str(value) if type(value) is int else
+               "null" if value is None else json.dumps(value) for value in (head, number, *row)]
     return hashlib.sha256(f"[{', '.join(written)}]".encode()).hexdigest()
 
 
@@ -262,9 +272,9 @@ def text(amount):
     """Return an amount as text."""
     if isinstance(amount, float):
         return "inf"
-    if not amount:
-        return "0"
     above, below = amount.as_integer_ratio()
+    if not above:
+        return "0"
     if above.bit_length() > 10_000 or below.bit_length() > 10_000:
         raise ValueError("an amount must be a fraction of at most 10,000 bits")
     return str(above) if below == 1 else f"{above}/{below}"

@@ -84,8 +84,9 @@ def note_made(uuid):
 
 def refuse_in_audits(uuid):
     """Raise LedgerError for a charge to a ledger that an audit around this place would spend."""
-    if any(uuid not in made for made in _audits.seen()):
-        raise LedgerError(CHARGED_BY_AUDIT)
+    for made in _audits.seen():
+        if uuid not in made:
+            raise LedgerError(CHARGED_BY_AUDIT)
 
 
 def enter_reservation(handle):
@@ -100,7 +101,10 @@ def leave_reservation(token):
 
 def reservation_of(ledger):
     """Return the handle of the innermost reservation around this place of a ledger, for the same users, or None."""
-    return next((handle for handle in reversed(_reservations.seen()) if handle == ledger), None)
+    for handle in reversed(_reservations.seen()):
+        if handle == ledger:
+            return handle
+    return None
 
 
 @contextmanager

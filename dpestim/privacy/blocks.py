@@ -46,7 +46,7 @@ class Blocks:
 
     def seen(self):
         """Return the values of the blocks that this place can see, innermost last."""
-        return tuple(token[0] for token in self._seen())
+        return tuple(token[0] for token in self._seen()) if self._here.get() else ()  # (most places are in no block)
 
     def values(self):
         """Return the values of all blocks that are open anywhere in the process."""

@@ -42,7 +42,10 @@ class Basic:
 
     def short(self, total, budget, charged):
         """Return the place of an amount of which too little is left, or None."""
-        return next((k for k, cost in enumerate(charged) if cost and total[k] > budget[k]), None)
+        for k, cost in enumerate(charged):
+            if cost and total[k] > budget[k]:
+                return k
+        return None
 
     def promise(self, spent, budget, epsilon, delta, plain):
         """Return (epsilon, delta, curve, notes): what the amounts spent promise.

@@ -45,7 +45,7 @@ class Entering:
         self.file, self.state, self.path, self.users, self.reservations = file, state, path, users, reservations
 
     def enter(self, kind, guarantee=_NOTHING, *, estimator="", n_rows=None, columns=()):
-        """Enter a release, or what costs nothing; or raise BudgetExceededError."""
+        """Enter a release, or what costs nothing; return its number, or raise BudgetExceededError."""
         charged = self.state.layout.nothing if kind != RELEASE else account.costs(guarantee, self.state)
         parts, beside = self._covered(charged)
         mine = self._refuse_overdraft(beside, guarantee)
@@ -53,6 +53,7 @@ class Entering:
             self._take_back(one, part)
         public = Neighbours.ADD_REMOVE not in (self.state.relation, guarantee.neighbours)
         self._append(kind, charged, guarantee, estimator, columns, n_rows if public else None, None if parts else mine)
+        return self.state.length
 
     def foresee(self, guarantees):
         """Return what releases cost together, or raise what `enter` would raise for them in turn."""
@@ -133,18 +134,19 @@ class Entering:
         else:
             file.execute(layout.insert_total, (self.users, *map(text, mine)))
             label = tuple(map(max, label, mine)) if kind != GIVEN_BACK else self._most_of_any_label()
+        after, epsilon, delta = state.texts(everybody, label), text(guarantee.epsilon), text(guarantee.delta)
         row = (
             datetime.now(UTC).isoformat(timespec="microseconds"), kind, str(estimator),
-            account.names(tuple(map(str, columns))), self.users, text(guarantee.epsilon), text(guarantee.delta),
-            *map(text, charged), guarantee.model, guarantee.neighbours.value,
-            _SEEDED[guarantee.seeded], None if n_rows is None else int(n_rows),
-            *map(text, everybody), *map(text, label),
+            account.names(tuple(map(str, columns))), self.users, epsilon, delta,
+            *(epsilon if a is guarantee.epsilon else delta if a is guarantee.delta else text(a) for a in charged),
+            guarantee.model, guarantee.neighbours.value, _SEEDED[guarantee.seeded],
+            None if n_rows is None else int(n_rows), *after,
         )
         length = state.length + 1
         head = account.link(state.head, length, row)
         file.execute(layout.insert, (length, *row, head))
         file.execute(f"PRAGMA user_version = {length}")
-        self.state = state.after(length, head, everybody, label)
+        self.state = state.after(length, head, everybody, label, after)
 
     def _totals(self):
         """Return (what these users have spent, what is added to it)."""
@@ -190,9 +192,8 @@ class Entering:
 @contextlib.contextmanager
 def reserved(ledger, guarantees, estimator):
     """Reserve what releases cost until the block ends; yield a handle that draws on it wherever it is used."""
-    with ledger._entering() as entering:
-        number = entering.reserve(guarantees, estimator)
-    numbers = entering.reservations if number is None else (number, *entering.reservations)
+    number, others = ledger._entered(lambda entering: (entering.reserve(guarantees, estimator), entering.reservations))
+    numbers = others if number is None else (number, *others)
     handle = ledger._handle(ledger.path, ledger.uuid, ledger.users, ledger.durability, numbers)
     process, block = os.getpid(), ambient.enter_reservation(handle)
     try:

@@ -5,7 +5,6 @@ processes all write to the one file. An entry, the totals and the head of the ha
 takes the write lock before it reads (``BEGIN IMMEDIATE``): no two processes can both see the last unit of budget.
 """
 
-import contextlib
 import json
 import os
 import unicodedata
@@ -218,9 +217,8 @@ class Ledger(Handle, ShownLedger):
         if not isinstance(guarantee, PrivacyGuarantee):
             raise ValueError("guarantee must be a dpestim.privacy.PrivacyGuarantee")
         ambient.refuse_in_audits(self.uuid)
-        with self._entering() as entering:
-            entering.enter(RELEASE, guarantee, estimator=estimator, n_rows=n_rows, columns=columns)
-        return entering.state.length
+        return self._entered(lambda entering: entering.enter(RELEASE, guarantee, estimator=estimator, n_rows=n_rows,
+                                                             columns=columns))
 
     def check(self, guarantees):
         """Raise what `charge` would raise for these releases in turn, if nobody else charged before; enters nothing.
@@ -229,14 +227,11 @@ class Ledger(Handle, ShownLedger):
         ----------
         guarantees : list of PrivacyGuarantee
         """
-        with self._entering(write=False) as entering:
-            entering.foresee(guarantees)
+        self._entered(lambda entering: entering.foresee(guarantees), write=False)
 
     def record_score(self, *, estimator="", n_rows=None):
         """Enter, at epsilon 0 and flagged, that raw data were compared with: an exact release that nobody meters."""
-        with self._entering() as entering:
-            entering.enter(SCORE, estimator=estimator, n_rows=n_rows)
-        return entering.state.length
+        return self._entered(lambda entering: entering.enter(SCORE, estimator=estimator, n_rows=n_rows))
 
     def reserve(self, guarantees, *, estimator=""):
         """Return a context in which what releases will cost is set aside for them, or raise what `check` would raise.
@@ -275,18 +270,18 @@ class Ledger(Handle, ShownLedger):
         number : int
             Of its entry; `report` shows those that are open.
         """
-        with self._entering() as entering:
-            entering.give_back(number)
+        self._entered(lambda entering: entering.give_back(number))
 
-    @contextlib.contextmanager
-    def _entering(self, write=True):
-        """Yield what this handle may add to the file, or only ask, in one transaction."""
+    def _entered(self, use, write=True):
+        """Return what comes of adding to the file, or only asking, in one transaction."""
         with self._transaction(write) as file:
             entering = Entering(file, self._state(file), self.path, self.users, self._draws_on())
-            yield entering
+            found = use(entering)
             file.known = entering.state
-        key = self.path, self.uuid
-        _longest[key] = max(entering.state.length, _longest.get(key, 0))  # (another thread may have been faster)
+        key, length = (self.path, self.uuid), entering.state.length
+        if length > _longest.get(key, 0):  # (another thread may have been faster)
+            _longest[key] = length
+        return found
 
     def detach(self, estimator):
         """Stop paying for an estimator, Pipeline or search and all estimators in it; returns it.

@@ -227,7 +227,7 @@ def test_what_was_not_given_back_may_be_given_back_again(monkeypatch):
     assert kinds(ledger) == ["reservation", "given back"]
 
 
-@pytest.mark.parametrize("after", [1, 3, 10])
+@pytest.mark.parametrize("after", [1, 3, 4])
 def test_a_block_that_is_collected_in_the_middle_of_a_charge_undoes_all_of_it(monkeypatch, after):
     """Part of the charge was written all the same, so that the file could not be opened any more."""
     ledger = Ledger(1, durability="fast")
@@ -320,8 +320,8 @@ def test_more_than_there_is_cannot_be_given_back(path):
         forged = ledger._handle(ledger.path, ledger.uuid, "others", "full", (2,))
         forged.charge(TENTH)  # (it pays for itself: the reservation is another's)
         assert kinds(ledger) == ["release", "reservation", "release"]
-        with ledger._entering() as entering:
-            entering._append(GIVEN_BACK, (-HALF.epsilon, Fraction(0)), PrivacyGuarantee(0), "", ("entry 2",))
+        ledger._entered(lambda entering: entering._append(GIVEN_BACK, (-HALF.epsilon, Fraction(0)),
+                                                          PrivacyGuarantee(0), "", ("entry 2",)))
         with pytest.raises(LedgerError, match="entry 4"):
             ledger.verify()
 
