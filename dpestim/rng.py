@@ -44,6 +44,7 @@ _GCM_LEAST, _GCM_MOST = 1 << 18, 16 * ((1 << 32) - 2)
 _MESSAGE_MOST = 1 << 12
 #: Words a block, where a mechanism says nothing else.
 BLOCK_WORDS = 1 << 16
+_WORD = np.dtype(np.uint64)
 
 
 #: In place of noise that is drawn here: who adds up the integers of several parties (`dpestim.parties.federated`).
@@ -52,6 +53,8 @@ sums_here = ContextVar("sums_here", default=None)
 
 class Stage(IntEnum):
     """What words are for; different stages of one record never share a word."""
+
+    __hash__ = int.__hash__  # that of an enumeration is a call of Python's, and streams are looked up by stage
 
     SEED = 0  # public seeds of hash functions
     RESPONSE = 1  # the randomised answer
@@ -166,15 +169,15 @@ class WordReader:
 
     def dense(self, stage, column, block, start, size):
         """Return words start .. start + size of a block's stream; valid until the next call for this stage."""
+        if not start and size <= _MESSAGE_MOST >> 3 and self._stream is None and _messages_are_words():
+            if self._message is None:
+                self._message = _ciphers().AESGCM(self._key)
+            zeros = _ZEROS[: (size + 1) >> 1 << 4]
+            drawn = bytearray(self._message.encrypt(_nonce(stage, column, block), zeros, None))
+            return np.frombuffer(drawn, _WORD, size)  # (what follows is a tag, which nobody reads)
         position, skip = start >> 1, start & 1  # a counter value names two words
         pairs = (skip + size + 1) >> 1
         n_bytes = 16 * pairs
-        if position == 0 and self._stream is None and n_bytes <= _MESSAGE_MOST and _messages_are_words():
-            if self._message is None:
-                self._message = _ciphers().AESGCM(self._key)
-            nonce = _counter(stage, column, block, 0, pairs)[:12]
-            drawn = bytearray(self._message.encrypt(nonce, _ZEROS[:n_bytes], None))  # (and a tag, which nobody reads)
-            return np.frombuffer(drawn, np.uint64, size, 8 * skip)
         buffer = self._buffers.get(stage)
         if buffer is None or buffer.size < n_bytes:
             buffer = self._buffers[stage] = np.empty(n_bytes, np.uint8)
@@ -265,7 +268,8 @@ class Words:
 
     def dense(self, stage, per_row):
         """Return per_row words for every row, as one array of n_rows * per_row words; asked again, the same words."""
-        self._draw(stage, per_row)
+        if self._drawn.setdefault(stage, per_row) != per_row:
+            self._draw(stage, per_row)
         return self._reader.dense(stage, *self._at, self._first * per_row, self._n_rows * per_row)
 
     def halves(self, stage):
@@ -323,6 +327,12 @@ def _counter(stage, column, block, position=0, pairs=1):
         raise ValueError("X must have fewer columns or rows, because the counter of random words would overflow: "
                          "process X in parts")
     return (stage << 120 | column << 96 | block << 64 | position + _OFFSET).to_bytes(16, "big")
+
+
+@lru_cache(maxsize=256)
+def _nonce(stage, column, block):
+    """Return what names a block's stream as a message of GCM."""
+    return _counter(stage, column, block)[:12]
 
 
 @lru_cache(maxsize=1)

@@ -21,7 +21,7 @@ _audits = Blocks("dpestim_audit")
 
 def ledger():
     """Return the ledger of the innermost block around this place, or None."""
-    return _blocks.innermost()
+    return _blocks.innermost() if _blocks.are_open else None
 
 
 def to_bind():
@@ -59,7 +59,7 @@ def leave(item):
 
 def refuse_to_slip_through():
     """Raise LedgerError where a block is open in this process which this place cannot see."""
-    if _blocks.values():
+    if _blocks.are_open:
         raise LedgerError(
             "a `with ledger:` block is open in another thread or task of this process, and this release would not be "
             "charged: pass ledger=, or make or clone the estimator inside the block"

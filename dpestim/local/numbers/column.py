@@ -72,6 +72,22 @@ class NumberColumn(Column):
         """Return a function from a block of values to fixed points, with memory of its own."""
         return coder_of(lambda block, out: self.law.encode(block, self.low, self.high, out))
 
+    def coder_of_one(self, dtype, place):
+        """Return a function from a record to its fixed point; None for what is not finite, which the client refuses."""
+        kind = type(self)
+        if dtype.itemsize > 8 or kind.read is not NumberColumn.read or kind.coder is not NumberColumn.coder:
+            return None
+        encode = self.law.encoder(self.low, self.high)
+
+        def code_of(X):
+            if not math.isfinite(X.item(place)):
+                return None
+            out = np.empty(1, np.int64)
+            encode(as_floats(X[:, place]), out)
+            return out
+
+        return code_of
+
     @property
     def middles(self):
         """The middle between the bounds."""

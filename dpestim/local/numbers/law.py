@@ -140,7 +140,18 @@ class NumericRandomizer(CodeReports, Randomizer):
 
     def encode(self, x, low, high, out):
         """Write the fixed point of values in the user's units; `low` and `high` are the bounds."""
-        pm.encode(x, low, high, self.scale(low, high), self.grid << FRACTION, 1.0, 0.0, 0.0, 0, out)
+        pm.encode(x, *self._ends(low, high), out)
+
+    def encoder(self, low, high):
+        """Return `encode` between two bounds, a function of x and out: what depends on no value is worked out once."""
+        if type(self).encode is not NumericRandomizer.encode:
+            return lambda x, out: self.encode(x, low, high, out)
+        ends = self._ends(low, high)
+        return lambda x, out: pm.encode(x, *ends, out)
+
+    def _ends(self, low, high):
+        """Return what the kernel asks between x and out."""
+        return low, high, self.scale(low, high), self.grid << FRACTION, 1.0, 0.0, 0.0, 0
 
     def fits(self, low, high):
         """Tell whether there are floats enough between two bounds."""
