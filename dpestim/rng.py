@@ -44,7 +44,7 @@ _GCM_LEAST, _GCM_MOST = 1 << 18, 16 * ((1 << 32) - 2)
 _MESSAGE_MOST = 1 << 12
 #: Words a block, where a mechanism says nothing else.
 BLOCK_WORDS = 1 << 16
-_WORD = np.dtype(np.uint64)
+_WORD, _HALF = np.dtype(np.uint64), np.dtype(np.uint32)
 
 
 #: In place of noise that is drawn here: who adds up the integers of several parties (`dpestim.parties.federated`).
@@ -98,16 +98,17 @@ class WordSource:
     sums = None
 
     def __init__(self, random_state=None):
-        check_random_state(random_state)
         self.sums = sums_here.get()
-        self.seeded = random_state is not None
+        self.seeded, self.fingerprint = random_state is not None, None
         if random_state is None:
             self._key = os.urandom(32)
-        elif isinstance(random_state, Integral):
+            return
+        check_random_state(random_state)
+        if isinstance(random_state, Integral):
             self._key = np.random.SeedSequence(int(random_state)).generate_state(8, np.uint32).tobytes()
         else:
             self._key = random_state.bytes(32)
-        self.fingerprint = _fingerprint(self._key) if self.seeded else None
+        self.fingerprint = _fingerprint(self._key)
 
     def part(self, number):
         """Return the source of a part of this call, such as a group of users: no two parts share words.
@@ -140,7 +141,8 @@ class WordSource:
 
     def reader(self):
         """Return a reader of its own for one thread."""
-        self._refuse_sums()
+        if self.sums is not None:
+            self._refuse_sums()
         return WordReader(self._key)
 
     def _refuse_sums(self):
@@ -169,12 +171,12 @@ class WordReader:
 
     def dense(self, stage, column, block, start, size):
         """Return words start .. start + size of a block's stream; valid until the next call for this stage."""
-        if not start and size <= _MESSAGE_MOST >> 3 and self._stream is None and _messages_are_words():
+        if start < 2 and 8 * (start + size) <= _MESSAGE_MOST and self._stream is None and _messages_are_words():
             if self._message is None:
                 self._message = _ciphers().AESGCM(self._key)
-            zeros = _ZEROS[: (size + 1) >> 1 << 4]
+            zeros = _ZEROS[: (start + size + 1) >> 1 << 4]
             drawn = bytearray(self._message.encrypt(_nonce(stage, column, block), zeros, None))
-            return np.frombuffer(drawn, _WORD, size)  # (what follows is a tag, which nobody reads)
+            return np.frombuffer(drawn, _WORD, size, 8 * start)  # (what follows is a tag, which nobody reads)
         position, skip = start >> 1, start & 1  # a counter value names two words
         pairs = (skip + size + 1) >> 1
         n_bytes = 16 * pairs
@@ -277,8 +279,8 @@ class Words:
         self._draw(stage, "halves")
         skip = self._first % 2
         size = (skip + self._n_rows + 1) // 2
-        drawn = self._reader.dense(stage, *self._at, self._first // 2, size)
-        return drawn.view(np.uint32)[skip : skip + self._n_rows]
+        drawn = self._reader.dense(stage, *self._at, self._first // 2, size).view(_HALF)
+        return drawn[skip : skip + self._n_rows]
 
     def quarters(self, stage, per_row=1):
         """Return per_row 16-bit numbers for every row: four of a word, in the order of places row * per_row + slot."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpestim.local.columns import Columns
 from dpestim.local.origin import sign
-from dpestim.rng import WordSource
+from dpestim.rng import Words, WordSource
 
 #: What a sub-class of a client may read or pay in its own way: then it is asked.
 _ASKED = ("_container", "_names_of", "_parts", "_pay", "_read", "_schema")
@@ -37,18 +37,23 @@ class Sender:
 
     def codes(self, X):
         """Return the codes of each column of a record, or None where somebody else must look at it."""
-        found = [coder(X) for coder in self._coders]
-        return None if any(codes is None for codes in found) else found
+        found = []
+        for coder in self._coders:
+            codes = coder(X)
+            if codes is None:
+                return None
+            found.append(codes)
+        return found
 
     def send(self, codes, source):
         """Return the report of a record, by the first words of a source."""
         reader, out = source.reader(), np.empty((1, self._width), self._dtype)
         if self._only is not None:
-            self._only.privatize(codes[0], reader.words(0, 0, 0, 1), out)
+            self._only.privatize(codes[0], Words(reader, 0, 0, 0, 1), out)
             return sign(out, self._columns)
         for number, (law, part) in enumerate(self._parts):
             report = np.empty((1, law.report_width), law.report_dtype)
-            law.privatize(codes[number], reader.words(number, 0, 0, 1), report)
+            law.privatize(codes[number], Words(reader, number, 0, 0, 1), report)
             out[:, part] = report
         return sign(out, self._columns)
 
@@ -66,7 +71,7 @@ def sent(client, X):
         if not (X.size and client._is_declared):
             return None
         columns = client._declared_columns(X.shape[1])
-    elif hasattr(client, "feature_names_in_"):  # (scikit-learn warns of an array that has none)
+    elif "feature_names_in_" in vars(client):  # (scikit-learn warns of an array that has none)
         return None
     if columns.n_features != X.shape[1]:
         return None

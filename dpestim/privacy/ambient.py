@@ -13,7 +13,8 @@ from dpestim.privacy.blocks import Blocks
 #: What is said of code that charges a ledger while it is audited.
 CHARGED_BY_AUDIT = ("mechanism must not charge a ledger, because each call of an audit would be charged: give the code "
                     "an estimator without a ledger")
-_blocks = Blocks("dpestim_ledger")
+#: Blocks of ledgers; `open_blocks.are_open` is falsy where nobody need ask.
+open_blocks = _blocks = Blocks("dpestim_ledger")
 _reservations = Blocks("dpestim_reservation")
 _unnoted = Blocks("dpestim_unnoted")
 _audits = Blocks("dpestim_audit")

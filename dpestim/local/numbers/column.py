@@ -77,14 +77,13 @@ class NumberColumn(Column):
         kind = type(self)
         if dtype.itemsize > 8 or kind.read is not NumberColumn.read or kind.coder is not NumberColumn.coder:
             return None
-        encode = self.law.encoder(self.low, self.high)
+        encode = self.law.encoder_of_one(self.low, self.high)
+        if encode is None:
+            return None
 
         def code_of(X):
-            if not math.isfinite(X.item(place)):
-                return None
-            out = np.empty(1, np.int64)
-            encode(as_floats(X[:, place]), out)
-            return out
+            number = X.item(place)
+            return np.array((encode(number),), np.int64) if math.isfinite(number) else None
 
         return code_of
 

@@ -142,12 +142,12 @@ class NumericRandomizer(CodeReports, Randomizer):
         """Write the fixed point of values in the user's units; `low` and `high` are the bounds."""
         pm.encode(x, *self._ends(low, high), out)
 
-    def encoder(self, low, high):
-        """Return `encode` between two bounds, a function of x and out: what depends on no value is worked out once."""
+    def encoder_of_one(self, low, high):
+        """Return a function from a finite number to what `encode` writes for it, or None where a law has its own way."""
         if type(self).encode is not NumericRandomizer.encode:
-            return lambda x, out: self.encode(x, low, high, out)
+            return None
         ends = self._ends(low, high)
-        return lambda x, out: pm.encode(x, *ends, out)
+        return lambda x: pm.encode_one(x, *ends)
 
     def _ends(self, low, high):
         """Return what the kernel asks between x and out."""
