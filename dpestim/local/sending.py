@@ -1,8 +1,9 @@
 """One record on a client: where nothing is left to be looked at but its values, they go straight to the kernels.
 
-A `Sender` holds what a dtype and some columns settle for good: how values become codes, and where reports lie. It keeps
-no words, no values and no memory to work in, so that threads, copies and forked processes may share it. Whatever it does
-not know, and every value that it would have to refuse, is left to `Client.privatize`, before anything is paid or drawn.
+A `Sender` holds what a dtype and some columns settle for good: how values become codes, and where reports lie. It
+keeps no words, no values and no memory to work in, so that threads, copies and forked processes may share it. Whatever
+it does not know, and every value that it would have to refuse, is left to `Client.privatize`, before anything is paid
+or drawn.
 """
 
 from functools import lru_cache
@@ -84,7 +85,7 @@ def sent(client, X):
 
 @lru_cache(maxsize=256)
 def _kinds_of(cls):
-    """Return the kinds of dtypes that clients of a class read as they stand: of none, where a sub-class has its ways."""
+    """Return the kinds of dtypes that clients of a class read as they stand; none, where a sub-class has its ways."""
     home = next((kind for kind in cls.__mro__ if "_plain_kinds" in vars(kind)), None)
     own = home is not None and all(getattr(cls, name) is getattr(home, name) for name in _ASKED)
     return home._plain_kinds if own else ""

@@ -66,8 +66,8 @@ class CategoryColumn(Column):
     def coder_of_one(self, dtype, place):
         """Return a function from a record to its code, where nothing but the encoder reads values."""
         kind = type(self)
-        plain = kind.read is CategoryColumn.read and kind.coder is Column.coder and type(self.encoder) is CategoryEncoder
-        return self.encoder.coder_of_one(dtype, place) if plain else None
+        plain = kind.read is CategoryColumn.read and kind.coder is Column.coder
+        return self.encoder.coder_of_one(dtype, place) if plain and type(self.encoder) is CategoryEncoder else None
 
     def relaxed_inputs(self):
         """Return the categories that the law's relaxation gives less protection, in full."""

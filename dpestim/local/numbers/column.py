@@ -5,7 +5,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpestim._core import pm
 from dpestim.local.column import Column
+from dpestim.local.numbers.law import NumericRandomizer
 
 
 def coder_of(encode, *shape, dtype=np.int64):
@@ -77,13 +79,13 @@ class NumberColumn(Column):
         kind = type(self)
         if dtype.itemsize > 8 or kind.read is not NumberColumn.read or kind.coder is not NumberColumn.coder:
             return None
-        encode = self.law.encoder_of_one(self.low, self.high)
-        if encode is None:
+        if type(self.law).encode is not NumericRandomizer.encode:  # (a law has its own way)
             return None
+        ends = self.law.ends(self.low, self.high)
 
         def code_of(X):
             number = X.item(place)
-            return np.array((encode(number),), np.int64) if math.isfinite(number) else None
+            return np.array((pm.encode_one(number, *ends),), np.int64) if math.isfinite(number) else None
 
         return code_of
 

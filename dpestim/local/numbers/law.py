@@ -140,17 +140,10 @@ class NumericRandomizer(CodeReports, Randomizer):
 
     def encode(self, x, low, high, out):
         """Write the fixed point of values in the user's units; `low` and `high` are the bounds."""
-        pm.encode(x, *self._ends(low, high), out)
+        pm.encode(x, *self.ends(low, high), out)
 
-    def encoder_of_one(self, low, high):
-        """Return a function from a finite number to what `encode` writes for it, or None where a law has its own way."""
-        if type(self).encode is not NumericRandomizer.encode:
-            return None
-        ends = self._ends(low, high)
-        return lambda x: pm.encode_one(x, *ends)
-
-    def _ends(self, low, high):
-        """Return what the kernel asks between x and out."""
+    def ends(self, low, high):
+        """Return what the kernel that encodes asks besides x and out."""
         return low, high, self.scale(low, high), self.grid << FRACTION, 1.0, 0.0, 0.0, 0
 
     def fits(self, low, high):

@@ -7,7 +7,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from dpestim._core import pm
 from dpestim.local.coded import pair_of
 from dpestim.local.constants import constants_of
 from dpestim.local.guessing import Runs
@@ -71,7 +70,7 @@ class SDPM(WindowRandomizer):
         """Outputs of PM, before any are merged."""
         return self.weights.n_outputs
 
-    def _ends(self, low, high):
+    def ends(self, low, high):
         """Return what the kernel asks: of low values it writes the complement, in levels."""
         low_from, low_to = self.relaxed_bounds(low, high)
         top = (self.n_levels - 1) << FRACTION
