@@ -171,7 +171,7 @@ class WordReader:
 
     def dense(self, stage, column, block, start, size):
         """Return words start .. start + size of a block's stream; valid until the next call for this stage."""
-        if start < 2 and 8 * (start + size) <= _MESSAGE_MOST and self._stream is None and _messages_are_words():
+        if 0 <= start < 2 and 8 * (start + size) <= _MESSAGE_MOST and self._stream is None and _messages_are_words():
             if self._message is None:
                 self._message = _ciphers().AESGCM(self._key)
             zeros = _ZEROS[: (start + size + 1) >> 1 << 4]
@@ -276,7 +276,8 @@ class Words:
 
     def halves(self, stage):
         """Return one 32-bit number for every row: row r gets half r % 2 of word r // 2 of the block's stream."""
-        self._draw(stage, "halves")
+        if self._drawn.setdefault(stage, "halves") != "halves":
+            self._draw(stage, "halves")
         skip = self._first % 2
         size = (skip + self._n_rows + 1) // 2
         drawn = self._reader.dense(stage, *self._at, self._first // 2, size).view(_HALF)

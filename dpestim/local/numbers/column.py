@@ -9,6 +9,9 @@ from dpestim._core import pm
 from dpestim.local.column import Column
 from dpestim.local.numbers.law import NumericRandomizer
 
+#: The dtype of fixed points.
+_FIXED = np.dtype(np.int64)
+
 
 def coder_of(encode, *shape, dtype=np.int64):
     """Return a function from a block of rows to fixed points, with memory of its own; ``encode(block, out)`` fills it.
@@ -85,7 +88,7 @@ class NumberColumn(Column):
 
         def code_of(X):
             number = X.item(place)
-            return np.array((pm.encode_one(number, *ends),), np.int64) if math.isfinite(number) else None
+            return np.array((pm.encode_one(number, *ends),), _FIXED) if math.isfinite(number) else None
 
         return code_of
 
