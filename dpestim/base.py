@@ -193,7 +193,7 @@ class PrivateEstimator(Documented, BaseEstimator):
     def _known_ledger(self):
         """Return the ledger that would pay, or None: the parameter, else that of the block, else the one bound."""
         ledger = getattr(self, "ledger", None)
-        if ledger is None:
+        if ledger is None and ambient.open_blocks.are_open:
             ledger = ambient.ledger()
         return self._bound[0] if ledger is None else ledger
 
@@ -201,7 +201,8 @@ class PrivateEstimator(Documented, BaseEstimator):
         """Return the ledger that pays."""
         ledger = self._known_ledger()
         if ledger is None:
-            ambient.refuse_to_slip_through()
+            if ambient.open_blocks.are_open:
+                ambient.refuse_to_slip_through()
         elif isinstance(ledger, type) or not callable(getattr(ledger, "charge", None)):
             raise ValueError("ledger must be None or a dpestim.accounting.Ledger (something with a method charge)")
         return ledger

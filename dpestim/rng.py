@@ -44,6 +44,7 @@ _GCM_LEAST, _GCM_MOST = 1 << 18, 16 * ((1 << 32) - 2)
 _MESSAGE_MOST = 1 << 12
 #: Words a block, where a mechanism says nothing else.
 BLOCK_WORDS = 1 << 16
+_WORD, _HALF = np.dtype(np.uint64), np.dtype(np.uint32)
 
 
 #: In place of noise that is drawn here: who adds up the integers of several parties (`dpestim.parties.federated`).
@@ -52,6 +53,8 @@ sums_here = ContextVar("sums_here", default=None)
 
 class Stage(IntEnum):
     """What words are for; different stages of one record never share a word."""
+
+    __hash__ = int.__hash__  # that of an enumeration is a call of Python's, and streams are looked up by stage
 
     SEED = 0  # public seeds of hash functions
     RESPONSE = 1  # the randomised answer
@@ -95,16 +98,17 @@ class WordSource:
     sums = None
 
     def __init__(self, random_state=None):
-        check_random_state(random_state)
         self.sums = sums_here.get()
-        self.seeded = random_state is not None
+        self.seeded, self.fingerprint = random_state is not None, None
         if random_state is None:
             self._key = os.urandom(32)
-        elif isinstance(random_state, Integral):
+            return
+        check_random_state(random_state)
+        if isinstance(random_state, Integral):
             self._key = np.random.SeedSequence(int(random_state)).generate_state(8, np.uint32).tobytes()
         else:
             self._key = random_state.bytes(32)
-        self.fingerprint = _fingerprint(self._key) if self.seeded else None
+        self.fingerprint = _fingerprint(self._key)
 
     def part(self, number):
         """Return the source of a part of this call, such as a group of users: no two parts share words.
@@ -137,7 +141,8 @@ class WordSource:
 
     def reader(self):
         """Return a reader of its own for one thread."""
-        self._refuse_sums()
+        if self.sums is not None:
+            self._refuse_sums()
         return WordReader(self._key)
 
     def _refuse_sums(self):
@@ -166,15 +171,15 @@ class WordReader:
 
     def dense(self, stage, column, block, start, size):
         """Return words start .. start + size of a block's stream; valid until the next call for this stage."""
+        if 0 <= start < 2 and 8 * (start + size) <= _MESSAGE_MOST and self._stream is None and _messages_are_words():
+            if self._message is None:
+                self._message = _ciphers().AESGCM(self._key)
+            zeros = _ZEROS[: (start + size + 1) >> 1 << 4]
+            drawn = bytearray(self._message.encrypt(_nonce(stage, column, block), zeros, None))
+            return np.frombuffer(drawn, _WORD, size, 8 * start)  # (what follows is a tag, which nobody reads)
         position, skip = start >> 1, start & 1  # a counter value names two words
         pairs = (skip + size + 1) >> 1
         n_bytes = 16 * pairs
-        if position == 0 and self._stream is None and n_bytes <= _MESSAGE_MOST and _messages_are_words():
-            if self._message is None:
-                self._message = _ciphers().AESGCM(self._key)
-            nonce = _counter(stage, column, block, 0, pairs)[:12]
-            drawn = bytearray(self._message.encrypt(nonce, _ZEROS[:n_bytes], None))  # (and a tag, which nobody reads)
-            return np.frombuffer(drawn, np.uint64, size, 8 * skip)
         buffer = self._buffers.get(stage)
         if buffer is None or buffer.size < n_bytes:
             buffer = self._buffers[stage] = np.empty(n_bytes, np.uint8)
@@ -265,16 +270,18 @@ class Words:
 
     def dense(self, stage, per_row):
         """Return per_row words for every row, as one array of n_rows * per_row words; asked again, the same words."""
-        self._draw(stage, per_row)
+        if self._drawn.setdefault(stage, per_row) != per_row:
+            self._draw(stage, per_row)
         return self._reader.dense(stage, *self._at, self._first * per_row, self._n_rows * per_row)
 
     def halves(self, stage):
         """Return one 32-bit number for every row: row r gets half r % 2 of word r // 2 of the block's stream."""
-        self._draw(stage, "halves")
+        if self._drawn.setdefault(stage, "halves") != "halves":
+            self._draw(stage, "halves")
         skip = self._first % 2
         size = (skip + self._n_rows + 1) // 2
-        drawn = self._reader.dense(stage, *self._at, self._first // 2, size)
-        return drawn.view(np.uint32)[skip : skip + self._n_rows]
+        drawn = self._reader.dense(stage, *self._at, self._first // 2, size).view(_HALF)
+        return drawn[skip : skip + self._n_rows]
 
     def quarters(self, stage, per_row=1):
         """Return per_row 16-bit numbers for every row: four of a word, in the order of places row * per_row + slot."""
@@ -323,6 +330,12 @@ def _counter(stage, column, block, position=0, pairs=1):
         raise ValueError("X must have fewer columns or rows, because the counter of random words would overflow: "
                          "process X in parts")
     return (stage << 120 | column << 96 | block << 64 | position + _OFFSET).to_bytes(16, "big")
+
+
+@lru_cache(maxsize=256)
+def _nonce(stage, column, block):
+    """Return what names a block's stream as a message of GCM."""
+    return _counter(stage, column, block)[:12]
 
 
 @lru_cache(maxsize=1)

@@ -47,6 +47,17 @@ def encode(
             dpestim_pm_encode_low(&x[0], n, low, high, scale, top, low_from, low_to, low_scale, low_top, &out[0])
 
 
+def encode_one(double x, double low, double high, double scale, int64_t top, double low_from, double low_to,
+               double low_scale, int64_t low_top):
+    """Return what `encode` writes for one value, without arrays, which take most of the time of one."""
+    cdef int64_t out
+    if low_from > low_to:
+        dpestim_pm_encode(&x, 1, low, high, scale, top, &out)
+    else:
+        dpestim_pm_encode_low(&x, 1, low, high, scale, top, low_from, low_to, low_scale, low_top, &out)
+    return out
+
+
 def answer(
     const int64_t[::1] fixed,       # IN   as `encode` writes them
     const uint32_t[::1] lanes,      # IN   a random number each, for the rounding

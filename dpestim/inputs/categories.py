@@ -149,6 +149,28 @@ class CategoryEncoder:
             warnings.simplefilter("ignore")
             return self.read(column, self.dtype, 0, n_jobs, explain=False)[0]
 
+    def coder_of_one(self, dtype, place):
+        """Return a function from an array of one row to the code of its value at a place, an array of one.
+
+        It returns None for a value that `encode` would refuse. None in its place: no kernel reads this dtype.
+        """
+        low, n, fill, own = self._low, len(self.categories), self.fill_for(dtype), self.dtype
+        if fill is None:
+            return None
+        if low is None or dtype.kind not in "iu":
+
+            def code_of(X):
+                out = np.empty(1, own)
+                return None if fill(X[:, place], out, 0) else out
+
+        else:
+
+            def code_of(X):
+                code = X.item(place) - low
+                return np.array((code,), own) if 0 <= code < n else None
+
+        return code_of
+
     def read(self, column, dtype, fallback, n_jobs=None, explain=True):
         """Return (codes, None, or why a value has the fallback code: it is no category).
 

@@ -12,6 +12,7 @@ from dpestim import parallel
 from dpestim.base import PrivateEstimator
 from dpestim.inputs import is_by_column
 from dpestim.local.columns import column_names
+from dpestim.local.sending import sent
 from dpestim.passes import Blueprint, words_of
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
@@ -41,6 +42,8 @@ class Client(PrivateEstimator):
     _alone_reads = False
     #: Why no survey is made of it, with what to do instead; empty where one can be made.
     _no_survey = ""
+    #: Kinds of dtypes whose arrays `_container` and `_parts` of this class take as they are, value by value.
+    _plain_kinds = ""
     #: Frozen by the first data.
     _columns = None
     #: The exact epsilon of each report, where it is not for this client to say (`dpestim.local.estimates.mixed`).
@@ -56,6 +59,9 @@ class Client(PrivateEstimator):
         -----
         Each call is a release of its rows. Needs no `fit` where the domain is declared.
         """
+        reports = sent(self, X)
+        if reports is not None:
+            return reports
         data, columns, _ = self._read(X)
         return columns.randomize(data, self._pay(columns, len(data[0])), 0, self.n_jobs)
 
@@ -127,8 +133,10 @@ class Client(PrivateEstimator):
 
     def _check_call_parameters(self):
         """Refuse, before anything is charged or drawn, parameters that would fail later."""
-        check_random_state(self.random_state)
-        parallel.check_n_jobs(self.n_jobs)
+        if self.random_state is not None:
+            check_random_state(self.random_state)
+        if self.n_jobs is not None:
+            parallel.check_n_jobs(self.n_jobs)
 
     def _columns_now(self, n_columns=None):
         """Return the frozen columns, or else those of the declared domain."""

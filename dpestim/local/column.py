@@ -63,6 +63,13 @@ class Column:
         codes_of, privatize = self.coder(), self.law.privatize
         return lambda block, words, out: privatize(codes_of(block), words, out)
 
+    def coder_of_one(self, dtype, place):
+        """Return a function from a record, an array of one row, to the codes of its value at a place.
+
+        It returns None for a value that `read` has to look at. None in its place: `read` looks at every value.
+        """
+        return None
+
     def named(self, name):
         """Return the same column under another name."""
         if name == self.name:

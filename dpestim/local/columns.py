@@ -39,6 +39,11 @@ class Columns:
         self.slices, self.report_width = _side_by_side(r.report_width for r in self.laws)
         #: The features of X that each column stands for, and how many there are.
         self.features, self.n_features = _side_by_side(c.n_features for c in self.columns)
+        #: What sends one record at a time, by its dtype (`dpestim.local.sending`).
+        self.senders = {}
+
+    def __getstate__(self):
+        return {**vars(self), "senders": {}}
 
     def __len__(self):
         return len(self.columns)

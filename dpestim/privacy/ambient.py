@@ -13,7 +13,8 @@ from dpestim.privacy.blocks import Blocks
 #: What is said of code that charges a ledger while it is audited.
 CHARGED_BY_AUDIT = ("mechanism must not charge a ledger, because each call of an audit would be charged: give the code "
                     "an estimator without a ledger")
-_blocks = Blocks("dpestim_ledger")
+#: Blocks of ledgers; `open_blocks.are_open` is falsy where nobody need ask.
+open_blocks = _blocks = Blocks("dpestim_ledger")
 _reservations = Blocks("dpestim_reservation")
 _unnoted = Blocks("dpestim_unnoted")
 _audits = Blocks("dpestim_audit")
@@ -21,7 +22,7 @@ _audits = Blocks("dpestim_audit")
 
 def ledger():
     """Return the ledger of the innermost block around this place, or None."""
-    return _blocks.innermost()
+    return _blocks.innermost() if _blocks.are_open else None
 
 
 def to_bind():
@@ -59,7 +60,7 @@ def leave(item):
 
 def refuse_to_slip_through():
     """Raise LedgerError where a block is open in this process which this place cannot see."""
-    if _blocks.values():
+    if _blocks.are_open:
         raise LedgerError(
             "a `with ledger:` block is open in another thread or task of this process, and this release would not be "
             "charged: pass ledger=, or make or clone the estimator inside the block"

@@ -12,26 +12,26 @@ class Blocks:
 
     def __init__(self, name):
         self._here = ContextVar(name, default=())  # those of this context, innermost last
-        self._open = []
+        self.are_open = []  # falsy where nobody need ask about blocks, as in most places
         self._lock = threading.Lock()
 
     def enter(self, value):
         """Open a block and return its token."""
         token = [value]
         with self._lock:
-            self._open.append(token)
+            self.are_open.append(token)
         self._here.set((*self._seen(), token))
         return token
 
     def leave(self, token):
         """Close the block of a token."""
         with self._lock:
-            self._open = [t for t in self._open if t is not token]
+            self.are_open = [t for t in self.are_open if t is not token]
         self._here.set(self._seen())
 
     def token_of(self, value):
         """Return the token of the innermost open block with this value: of this context, else of any; or None."""
-        for tokens in (self._seen(), self._open):
+        for tokens in (self._seen(), self.are_open):
             for token in reversed(tokens):
                 if token[0] is value:
                     return token
@@ -50,8 +50,8 @@ class Blocks:
 
     def values(self):
         """Return the values of all blocks that are open anywhere in the process."""
-        return [token[0] for token in self._open] if self._open else []
+        return [token[0] for token in self.are_open] if self.are_open else []
 
     def _seen(self):
         tokens = self._here.get()
-        return tokens and tuple(token for token in tokens if any(token is t for t in self._open))
+        return tokens and tuple(token for token in tokens if any(token is t for t in self.are_open))

@@ -35,6 +35,8 @@ def get_config():
 
 def is_strict():
     """Tell whether code at this place is in strict mode."""
+    if not _blocks.are_open:
+        return _default["strict"]
     here = _blocks.innermost()
     return here if here is not None else True in _blocks.values() or _default["strict"]
 

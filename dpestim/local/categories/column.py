@@ -5,7 +5,7 @@ from numbers import Real
 
 import numpy as np
 
-from dpestim.inputs import in_order, is_by_column, lists_of
+from dpestim.inputs import CategoryEncoder, in_order, is_by_column, lists_of
 from dpestim.inputs.together import Coded
 from dpestim.local.column import Column
 from dpestim.local.law import ALL
@@ -62,6 +62,12 @@ class CategoryColumn(Column):
                 raise ValueError(f"{self.name} {values.why}")
             return values.codes
         return (self.encoder.encode_total if strict else self.encoder.encode)(values, n_jobs)
+
+    def coder_of_one(self, dtype, place):
+        """Return a function from a record to its code, where nothing but the encoder reads values."""
+        kind = type(self)
+        plain = kind.read is CategoryColumn.read and kind.coder is Column.coder
+        return self.encoder.coder_of_one(dtype, place) if plain and type(self.encoder) is CategoryEncoder else None
 
     def relaxed_inputs(self):
         """Return the categories that the law's relaxation gives less protection, in full."""

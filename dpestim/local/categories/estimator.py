@@ -25,6 +25,7 @@ class CategoryClient(Client):
     """Whatever randomises categorical columns: it has a parameter `categories`."""
 
     _domain, _same_domain = "categories", "the same categories in the same order"
+    _plain_kinds = "iubfU"
 
     def _container(self, X, strict):
         return category_rows(X, strict=strict)

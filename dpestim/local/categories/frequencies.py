@@ -123,7 +123,8 @@ class Frequencies:
         self._check_postprocess()
 
     def _check_postprocess(self):
-        check_postprocess(self.postprocess)
+        if self.postprocess is not None:
+            check_postprocess(self.postprocess)
 
     def _freeze(self, columns, names):
         super()._freeze(columns, names)

@@ -59,8 +59,9 @@ class IDUE(Unary):
         """Write packed bits: one word decides about each."""
         drawn = words.dense(Stage.RESPONSE, self.n_words).reshape(len(codes), -1)
         bits = drawn < self._false
-        rows = np.arange(len(codes))
-        bits[rows, codes] = drawn[rows, codes] < self._true[codes]
+        # (places of one record need no arrays, which would take longer than all else)
+        held = (0, codes.item()) if len(codes) == 1 else (np.arange(len(codes)), codes)
+        bits[held] = drawn[held] < self._true[held[1]]
         out[...] = np.packbits(bits, axis=1, bitorder="little")
 
     def _bit_probabilities(self, x):

@@ -5,7 +5,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpestim._core import pm
 from dpestim.local.column import Column
+from dpestim.local.numbers.law import NumericRandomizer
+
+#: The dtype of fixed points.
+_FIXED = np.dtype(np.int64)
 
 
 def coder_of(encode, *shape, dtype=np.int64):
@@ -71,6 +76,21 @@ class NumberColumn(Column):
     def coder(self):
         """Return a function from a block of values to fixed points, with memory of its own."""
         return coder_of(lambda block, out: self.law.encode(block, self.low, self.high, out))
+
+    def coder_of_one(self, dtype, place):
+        """Return a function from a record to its fixed point; None for what is not finite, which the client refuses."""
+        kind = type(self)
+        if dtype.itemsize > 8 or kind.read is not NumberColumn.read or kind.coder is not NumberColumn.coder:
+            return None
+        if type(self.law).encode is not NumericRandomizer.encode:  # (a law has its own way)
+            return None
+        ends = self.law.ends(self.low, self.high)
+
+        def code_of(X):
+            number = X.item(place)
+            return np.array((pm.encode_one(number, *ends),), _FIXED) if math.isfinite(number) else None
+
+        return code_of
 
     @property
     def middles(self):

@@ -142,7 +142,11 @@ class NumericRandomizer(CodeReports, Randomizer):
 
     def encode(self, x, low, high, out):
         """Write the fixed point of values in the user's units; `low` and `high` are the bounds."""
-        pm.encode(x, low, high, self.scale(low, high), self.grid << FRACTION, 1.0, 0.0, 0.0, 0, out)
+        pm.encode(x, *self.ends(low, high), out)
+
+    def ends(self, low, high):
+        """Return what the kernel that encodes asks besides x and out."""
+        return low, high, self.scale(low, high), self.grid << FRACTION, 1.0, 0.0, 0.0, 0
 
     def fits(self, low, high):
         """Tell whether there are floats enough between two bounds."""

@@ -7,7 +7,6 @@ from functools import cached_property, lru_cache
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from dpestim._core import pm
 from dpestim.local.coded import pair_of
 from dpestim.local.constants import constants_of
 from dpestim.local.guessing import Runs
@@ -71,12 +70,12 @@ class SDPM(WindowRandomizer):
         """Outputs of PM, before any are merged."""
         return self.weights.n_outputs
 
-    def encode(self, x, low, high, out):
-        """Write the fixed point of values in the user's units; of low values the complement, in levels."""
+    def ends(self, low, high):
+        """Return what the kernel asks: of low values it writes the complement, in levels."""
         low_from, low_to = self.relaxed_bounds(low, high)
         top = (self.n_levels - 1) << FRACTION
         low_scale = float(top) / (low_to - low_from)
-        pm.encode(x, low, high, self.scale(low, high), self.grid << FRACTION, low_from, low_to, low_scale, top, out)
+        return low, high, self.scale(low, high), self.grid << FRACTION, low_from, low_to, low_scale, top
 
     def relaxed_bounds(self, low, high):
         """Return the low interval in the user's units, where the bounds are low and high."""

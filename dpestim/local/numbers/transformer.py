@@ -26,6 +26,7 @@ class NumberClient(Client):
     _domain, _same_domain = "bounds", "the same bounds"
     #: Whether a value may be missing where the domain says so.
     _reads_missing = False
+    _plain_kinds = "iuf"
 
     def _known_columns(self):
         """Return the (value, name) of parameters that may have one entry for each column."""
