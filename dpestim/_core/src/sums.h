@@ -59,8 +59,8 @@ DPESTIM_INLINE void dpestim_sums_plain(const double *x, ptrdiff_t n, const dpest
 #if defined(__x86_64__) && DPESTIM_GNU
 #include <immintrin.h>
 
-/* Bytes from what is read to what is asked for, a page: processors themselves stop asking where a page ends, and so much
- * is done with each number that too few others would be on their way from memory. */
+/* Bytes from what is read to what is asked for, a page: processors stop asking of themselves where a page ends, and do
+ * so much with each number that too few others would be on their way from memory. */
 #define DPESTIM_SUMS_AHEAD 4096
 
 /* The same by vectors; `scaled` is a product less a number, which may be fused, as multiplying by a power of two is exact.
