@@ -64,11 +64,12 @@ class Row:
 ONCE = False
 
 
-def interleave(contestants, *, slow=1.0):
+def interleave(contestants, *, slow=1.0, before=None):
     """Return (median seconds, warm-up results, number of repeats) of functions called in turn: A B A B ...
 
     The warm-up's results are handed out so that contestants can be compared. Three repeats where the warm-up of all
-    took more than `slow` seconds (one beyond 30), else at least five, and up to 25 within about a second.
+    took more than `slow` seconds (one beyond 30), else at least five, and up to 25 within about a second. `before` is
+    called before each call, and its time is not counted.
     """
     _settle_allocator()
     times = {name: [] for name in contestants}
@@ -85,6 +86,8 @@ def interleave(contestants, *, slow=1.0):
         repeats = 1 if ONCE or taken > 30 else 3 if taken > slow else min(25, max(5, int(1 / taken)))
         for _ in range(repeats):
             for name, function in contestants.items():
+                if before is not None:
+                    before()
                 start = time.perf_counter()
                 result = function()
                 times[name].append(time.perf_counter() - start)

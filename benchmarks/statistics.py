@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks._harness import Row, interleave
+from benchmarks._harness import Row, interleave, limit, share
 from dpestim import statistics
 
 
@@ -28,6 +28,10 @@ def rows(settings):
             statistics, name)(few, **ends), lambda exact=exact: exact(np.clip(few, -5, 5)))
         if settings.short:
             return
+    others = np.ones(1 << (20 if settings.quick else 26))  # (more than caches hold, which are full of it then)
+    yield _row(settings, "mean, caches evicted,", len(few), "numpy.mean of clipped rows (exact)", 1,
+               lambda: statistics.mean(few, **ends), lambda: np.clip(few, -5, 5).mean(), others.sum)
+    del others
     # (ten times as many rows do not fit into the cache)
     yield _row(settings, "mean", len(x), "numpy.mean of clipped rows (exact)", 1,
                lambda: statistics.mean(x, **ends), lambda: np.clip(x, -5, 5).mean())
@@ -48,10 +52,13 @@ def exponential(x, q, epsilon, low, high, rng):
     return rng.uniform(ends[k], ends[k + 1])
 
 
-def _row(settings, name, n, peer, target, ours, numpy):
-    times, _, repeats = interleave({"ours": ours, "numpy": numpy})
+def _row(settings, name, n, peer, target, ours, numpy, before=None):
+    contestants = {"ours": ours, "numpy": numpy, **({} if before is None else {"limit": limit("memory")})}
+    times, _, repeats = interleave(contestants, before=before)
     row = Row(f"{name} of {n:,} rows", ours=times["ours"], peer=peer, baseline=times["numpy"],
               ratio=times["numpy"] / times["ours"], repeats=repeats)
+    if before is not None:
+        row.limit, row.share = "memory", share("memory", times["limit"], 8 * n, times["ours"])
     if target:
         row.judge(settings, target)
     return row

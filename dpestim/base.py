@@ -23,6 +23,8 @@ PICKLE_FORMAT = 4
 SUBPACKAGES = ("local", "shuffle", "central", "statistics", "linear_model", "tree", "ensemble", "cluster",
                "covariance", "decomposition", "naive_bayes", "preprocessing", "feature_selection", "synthesis",
                "graph", "geo", "recommend", "stream")
+#: The relation of what has no parameter for it: the name, which an enum looks up anew each time it is asked.
+_PUBLIC = Neighbours.SUBSTITUTION.value
 #: Methods that raise ValueError for parameters, and ask for no data.
 _CHECKS_OF_PARAMETERS = ("_check", "_check_parameters", "_check_call_parameters", "_checked_bounds")
 
@@ -169,7 +171,7 @@ class PrivateEstimator(Documented, BaseEstimator):
 
         Without such a parameter the number of records is public.
         """
-        name = getattr(self, "neighbours", Neighbours.SUBSTITUTION.value)
+        name = getattr(self, "neighbours", _PUBLIC)
         if name is None:
             name = relation_of_block() or self._bound_relation or relation_of_process()
             if name == "ledger":

@@ -195,8 +195,8 @@ class DPStatistic(Mergeable, CentralMechanism):
             result = replace(self._result(drawn, names), about=f"{self._about}; the bounds that were found: {found}")
         else:
             plan = reader._plan(summary, self._shares()[1])
-            self._pay(plan.curve)
-            result = self._result(plan(WordSource(self.random_state)), names)
+            promised = self._pay(plan.curve)
+            result = self._result(plan(WordSource(self.random_state)), names, promised)
         return self._become({**learned, "result_": result, "value_": result.value, "_kept_promise": result.privacy})
 
     def _fit_summary(self, summary):
@@ -250,11 +250,12 @@ class DPStatistic(Mergeable, CentralMechanism):
         return replace(plan, finish=lambda found: plan.finish(found)[0])
 
     def _pay(self, curve=None):
-        """Charge one release of which this is known besides (epsilon, delta)."""
+        """Charge one release of which this is known besides (epsilon, delta), and return what it promises."""
         promised = self._guarantee_with(curve)
         if self._find_ledger() is not None:
             self._charge(promised, None)
         self._promised, self._last_relation = promised, [promised.neighbours.value]
+        return promised
 
     def _guarantee(self):
         plain, last = super()._guarantee(), getattr(self, "_promised", None)
@@ -370,13 +371,13 @@ class DPStatistic(Mergeable, CentralMechanism):
             identity = (type(self).__name__, rows.shape[1], one, (), tuple(grids))
         return Summary(identity, len(rows), self._sums(rows, identity[-1]))
 
-    def _result(self, drawn, names=None):
+    def _result(self, drawn, names=None, promised=None):
         value, error, ends, *keys = drawn
         keys, level = keys[0] if keys else (), None
         if ends is not None:
             level = float(getattr(self, "level", None) or 0.95)
         axes = self._axes(np.shape(value), keys, names)
-        return Result(value, error, self._guarantee(), self._about, keys, ends, axes, level,
+        return Result(value, error, promised or self._guarantee(), self._about, keys, ends, axes, level,
                       self._units if self._units is not None else units_of(self, names))
 
     def _axes(self, shape, keys, names):

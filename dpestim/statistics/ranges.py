@@ -232,8 +232,8 @@ class RangeCounts(Histogram):
         branching = None if isinstance(self.branching, str) else int(self.branching)
         return best_noise(len(self._edges(None)[0][0]) - 1, branching, self._replaces, noise_of, normal=bool(delta))
 
-    def _result(self, drawn, names=None):
-        plain = super()._result(drawn, names)
+    def _result(self, drawn, names=None, promised=None):
+        plain = super()._result(drawn, names, promised)
         levels = self._levels(self._shares()[1], len(plain.keys))
         return RangeResult(*(getattr(plain, field.name) for field in fields(plain)), noise=levels)
 

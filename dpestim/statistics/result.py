@@ -196,7 +196,7 @@ def spread(samples, limits, function=None):
     low, high = (end[..., None] for end in limits)
     samples = np.minimum(np.maximum(samples, low), high)
     samples = samples if function is None else function(samples)
-    scale = np.abs(samples).max(axis=-1, keepdims=True)  # (its square may be no float)
+    scale = np.maximum.reduce(np.abs(samples), axis=-1, keepdims=True)  # (its square may be no float)
     scale[scale == 0] = 1.0
     samples = samples / scale
     # (what `std` does, bit for bit, without what it asks before)

@@ -298,18 +298,16 @@ class Mean(SumStatistic):
 
     @staticmethod
     def _finish(noisy, errors, grids, n):
-        step, center, *limits = _facts_of(tuple(grids))
+        step, center, *limits, least, most = _facts_of(tuple(grids))
         if n is None:
             count = max(1.0, noisy[0])
             ratio, again = noisy[1:] / count, np.maximum(1.0, count + errors[0] * JOINT[0])
-            most = count * np.array([grid.reach for grid in grids], float)  # (what so many rows can add up to)
-            samples = (np.clip(noisy[1:], -most, most)[:, None] + errors[1:, None] * JOINT[1]) / again
+            reach = count * np.array([grid.reach for grid in grids], float)  # (what so many rows can add up to)
+            samples = (np.clip(noisy[1:], -reach, reach)[:, None] + errors[1:, None] * JOINT[1]) / again
         else:
             ratio = noisy / max(1, n)
-            samples = np.clip(ratio, *(end / step - center for end in limits))[:, None] + (
-                errors[:, None] / max(1, n) * NODES)
-        value = np.clip((center + ratio) * step, *limits)
-        return value, spread((center[:, None] + samples) * step[:, None], limits)
+            samples = _within(ratio, least, most)[:, None] + errors[:, None] / max(1, n) * NODES
+        return _within((center + ratio) * step, *limits), spread((center[:, None] + samples) * step[:, None], limits)
 
     @staticmethod
     def _range(noisy, widths, grids, n):
@@ -330,14 +328,23 @@ class Mean(SumStatistic):
 
 def _clipped(values, grids):
     """Return numbers clipped to the bounds."""
-    return np.clip(values, *_facts_of(tuple(grids))[2:])
+    return _within(values, *_facts_of(tuple(grids))[2:4])
+
+
+def _within(values, low, high):
+    """Return what `np.clip` does, which takes several times as long for few numbers."""
+    return np.minimum(np.maximum(values, low), high)
 
 
 @lru_cache(maxsize=128)
 def _facts_of(grids):
-    """Return (steps, centers, lows, highs) of grids, a tuple: arrays that nobody may change."""
+    """Return (steps, centers, lows, highs, and these in steps from the centers) of grids, a tuple.
+
+    These are arrays that nobody may change.
+    """
     names = "step", "center", "low", "high"
-    found = tuple(np.array([getattr(grid, name) for grid in grids], float) for name in names)
+    step, center, *limits = (np.array([getattr(grid, name) for grid in grids], float) for name in names)
+    found = step, center, *limits, *(end / step - center for end in limits)
     for array in found:
         array.flags.writeable = False
     return found

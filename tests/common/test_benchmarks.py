@@ -149,7 +149,16 @@ def test_statistics_are_timed_and_their_baseline_is_right(benchmarks):
     from benchmarks import statistics
 
     settings = type("Settings", (), {"quick": True, "short": False, "n": 20_000})
-    assert [row.target for row in statistics.rows(settings)] == ["1x", "", *["1x"] * 8]
+    assert [row.target for row in statistics.rows(settings)] == ["1x", "", *["1x"] * 9]
+
+
+def test_caches_are_evicted_before_each_call_of_each_contestant(benchmarks):
+    from benchmarks import _harness
+
+    called = []
+    times, _, repeats = _harness.interleave({name: partial(called.append, name) for name in "ab"},
+                                            before=partial(called.append, "evict"))
+    assert (called, repeats, set(times)) == (["a", "b", "evict", "a", "evict", "b"], 1, {"a", "b"})
 
 
 @pytest.mark.ci

@@ -59,6 +59,10 @@ DPESTIM_INLINE void dpestim_sums_plain(const double *x, ptrdiff_t n, const dpest
 #if defined(__x86_64__) && DPESTIM_GNU
 #include <immintrin.h>
 
+/* Bytes from what is read to what is asked for, a page: processors stop asking of themselves where a page ends, and do
+ * so much with each number that too few others would be on their way from memory. */
+#define DPESTIM_SUMS_AHEAD 4096
+
 /* The same by vectors; `scaled` is a product less a number, which may be fused, as multiplying by a power of two is exact.
  * `max` and `min` keep their second argument if it is no number. What is left over goes the plain way. */
 #define DPESTIM_SUMS(target, name, V, lanes, p, scaled, known, down)                                                \
@@ -73,6 +77,7 @@ DPESTIM_INLINE void dpestim_sums_plain(const double *x, ptrdiff_t n, const dpest
         for (; i + 2 * lanes <= n; i += 2 * lanes)                                                                  \
             for (int k = 0; k < 2; k++) {                                                                           \
                 V value = p##loadu_pd(x + i + k * lanes), at;                                                       \
+                _mm_prefetch((const char *)(x + i + k * lanes) + DPESTIM_SUMS_AHEAD, _MM_HINT_T0);                  \
                 raw[k] = p##add_pd(raw[k], value);                                                                  \
                 value = p##min_pd(most, p##max_pd(least, value));                                                   \
                 at = scaled(value, scale, low);                                                                     \

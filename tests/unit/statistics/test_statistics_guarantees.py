@@ -228,3 +228,17 @@ def clone_of_part(est, k):
     twin = clone(est).summarize(np.ones(9))
     twin._n_released = k
     return twin.release().value
+
+
+def test_result_promises_what_was_charged():
+    """Also where somebody changes parameters of a statistic while it pays: by them nothing was released."""
+    mean, paid = Mean(1.0, bounds=(0, 1)), []
+
+    class Changing(Book):
+        def charge(self, guarantee, **about):
+            paid.append(guarantee)
+            mean.epsilon = 9.0
+
+    mean.ledger = Changing()
+    assert mean.fit(np.ones(100)).result_.privacy is paid[0]
+    assert mean.privacy_.epsilon == 1
