@@ -17,6 +17,8 @@ cdef extern from "sketch.h" nogil:
         DPESTIM_SKETCH_ROWS
     void dpestim_sketch_cells(const uint64_t *u, size_t n, uint64_t n_cells, uint32_t *cells) noexcept
     void dpestim_sketch_turns(const uint64_t *u, size_t n, uint64_t keep, uint32_t *turns) noexcept
+    void dpestim_sketch_sent(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m, uint32_t *places) noexcept
+    size_t dpestim_sketch_bits(const uint8_t *reports, size_t n, size_t width, size_t k, uint8_t *lanes, uint8_t *waiting) noexcept
     void dpestim_sketch_write_8(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m, uint8_t *out) noexcept
     void dpestim_sketch_write_16(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m, uint16_t *out) noexcept
     void dpestim_sketch_write_32(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m, uint32_t *out) noexcept
@@ -211,12 +213,12 @@ def tally(
     return good
 
 
-cdef inline void _flush(uint8_t *lanes, int64_t *row, Py_ssize_t m) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(m):
-        row[i] += lanes[i]
-    for i in range(8 * ((m + 7) // 8)):  # (also what is beyond m, or it would overflow)
-        lanes[i] = 0
+cdef inline void _flush(uint8_t *lanes, int64_t *row, Py_ssize_t m, Py_ssize_t width) noexcept nogil:
+    cdef Py_ssize_t c
+    for c in range(m):
+        row[c] += lanes[(c & 7) * width + (c >> 3)]
+    for c in range(8 * width):  # (also what is beyond m, or it would overflow)
+        lanes[c] = 0
 
 
 def count(
@@ -225,41 +227,33 @@ def count(
 ):
     """Add the bits of every report to the row of its hash; return whether all reports had a row and its bits.
 
-    Bits are added as bytes, eight at a time, and to the row after 255 reports at the latest, before a byte overflows.
+    Bits are added as bytes, and to the row after 255 reports at the latest, before a byte overflows.
     """
-    cdef Py_ssize_t n = reports.shape[0], width = reports.shape[1] - 2, i, b
+    cdef Py_ssize_t n = reports.shape[0], width = reports.shape[1] - 2, i = 0
     cdef Py_ssize_t k = counts.shape[0], m = counts.shape[1], j
-    cdef uint64_t spread[256]  # the eight bits of a byte as eight bytes, in the order of memory
-    cdef uint64_t *lanes
-    cdef uint64_t *own
+    cdef uint8_t *lanes
     cdef uint8_t *waiting
     cdef bint good = True
     if width != (m + 7) // 8 or m == 0:
         raise ValueError("reports and counts differ in width")
-    lanes, waiting = <uint64_t *>calloc(k * width + 1, sizeof(uint64_t)), <uint8_t *>calloc(k + 1, 1)
+    lanes, waiting = <uint8_t *>calloc(8 * k * width + 1, 1), <uint8_t *>calloc(k + 1, 1)
     if lanes == NULL or waiting == NULL:
         free(lanes)
         free(waiting)
         raise MemoryError("not enough memory to count reports")
     with nogil:
-        for i in range(256):
-            for b in range(8):
-                (<uint8_t *>&spread[i])[b] = i >> b & 1
-        for i in range(n):
-            j = <Py_ssize_t>reports[i, 0] | <Py_ssize_t>reports[i, 1] << 8
-            if j >= k:
-                good = False
-                break
-            own = lanes + j * width
-            for b in range(width):
-                own[b] += spread[reports[i, 2 + b]]
-            waiting[j] += 1
-            if waiting[j] == 255:
-                _flush(<uint8_t *>own, &counts[j, 0], m)
+        while i < n:
+            i += dpestim_sketch_bits(&reports[i, 0], n - i, width, k, lanes, waiting)
+            if i < n:
+                j = <Py_ssize_t>reports[i, 0] | <Py_ssize_t>reports[i, 1] << 8
+                if j >= k:
+                    good = False
+                    break
+                _flush(lanes + 8 * j * width, &counts[j, 0], m, width)
                 waiting[j] = 0
         for j in range(k):
             if waiting[j]:
-                _flush(<uint8_t *>(lanes + j * width), &counts[j, 0], m)
+                _flush(lanes + 8 * j * width, &counts[j, 0], m, width)
     free(lanes)
     free(waiting)
     return good
