@@ -112,6 +112,49 @@ def signs(
                     rows[i] & _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits))
 
 
+cdef int _check(const uint32_t[:, ::1] columns, int log_m) except -1:
+    if columns.shape[0] == 0 or not 0 < columns.shape[1] <= 64 or not 0 <= log_m < 31 or columns.shape[0] << log_m >= 1 << 31:
+        raise ValueError("columns must hold at least one hash, and cells must be fewer than 2^31")
+    return 0
+
+
+cdef inline void _draw(const code_t *codes, const uint32_t[:, ::1] columns, bint same, int log_m, Py_ssize_t n,
+                       const uint32_t *cells, uint32_t *buckets) noexcept nogil:
+    """Write the bucket of each value under the hash of its cell."""
+    cdef Py_ssize_t n_bits = columns.shape[1], i
+    cdef uint32_t mask = <uint32_t>((<uint64_t>1 << (n_bits if n_bits < 32 else 32)) - 1)
+    if same:
+        for i in range(n):
+            buckets[i] = <uint32_t>codes[i] & mask
+    else:
+        for i in range(n):
+            buckets[i] = _bucket(codes[i], &columns[cells[i] >> log_m, 0], n_bits)
+
+
+cdef inline void _turn(const uint64_t *words, bint one, uint64_t low, dpestim_u128 keep, Py_ssize_t n,
+                       uint32_t *turns) noexcept nogil:
+    """Write whether each sign is turned, by one word or by two."""
+    cdef Py_ssize_t i
+    if one:
+        dpestim_sketch_turns(words, n, low, turns)
+    else:
+        for i in range(n):
+            turns[i] = not dpestim_less(dpestim_join(words[2 * i], words[2 * i + 1]), keep)
+
+
+cdef inline void _add(const uint32_t *places, Py_ssize_t n, uint8_t *lanes, int64_t *counts) noexcept nogil:
+    """Count places, in bytes where there are any: one that overflows brings 256."""
+    cdef Py_ssize_t i
+    if lanes == NULL:
+        for i in range(n):
+            counts[places[i]] += 1
+    else:
+        for i in range(n):
+            lanes[places[i]] += 1
+            if lanes[places[i]] == 0:
+                counts[places[i]] += 256
+
+
 def answer(
     const code_t[::1] codes,         # IN   values
     const uint64_t[::1] seeds,       # IN   a word a record: the cell, hash and row, of k m is floor(word k m / 2^64)
@@ -122,8 +165,7 @@ def answer(
     field_t[:, ::1] out,             # OUT  (n, 3): hash, row, sign
 ):
     """Write a Hadamard report of every record in one pass: cell, sign of its bucket, randomised response."""
-    cdef Py_ssize_t n = codes.shape[0], n_bits = columns.shape[1], start, size, i
-    cdef uint32_t mask = <uint32_t>((<uint64_t>1 << (n_bits if n_bits < 32 else 32)) - 1)
+    cdef Py_ssize_t n = codes.shape[0], start, size
     cdef uint32_t cells[DPESTIM_SKETCH_ROWS]
     cdef uint32_t buckets[DPESTIM_SKETCH_ROWS]
     cdef uint32_t turns[DPESTIM_SKETCH_ROWS]
@@ -132,25 +174,15 @@ def answer(
     cdef bint one = words.shape[0] == n, same
     if seeds.shape[0] != n or out.shape[0] != n or out.shape[1] != 3 or (not one and words.shape[0] != 2 * n):
         raise ValueError("codes, words and out differ in length")
-    if columns.shape[0] == 0 or not 0 < n_bits <= 64 or not 0 <= log_m < 31 or columns.shape[0] << log_m >= 1 << 31:
-        raise ValueError("columns must hold at least one hash, and cells must be fewer than 2^31")
+    _check(columns, log_m)
     same = _is_identity(columns)
     with nogil:
         start = 0
         while start < n:
             size = DPESTIM_SKETCH_ROWS if n - start > DPESTIM_SKETCH_ROWS else n - start
             dpestim_sketch_cells(&seeds[start], size, <uint64_t>columns.shape[0] << log_m, cells)
-            if same:
-                for i in range(size):
-                    buckets[i] = <uint32_t>codes[start + i] & mask
-            else:
-                for i in range(size):
-                    buckets[i] = _bucket(codes[start + i], &columns[cells[i] >> log_m, 0], n_bits)
-            if one:
-                dpestim_sketch_turns(&words[start], size, low, turns)
-            else:
-                for i in range(start, start + size):
-                    turns[i - start] = not dpestim_less(dpestim_join(words[2 * i], words[2 * i + 1]), keep2)
+            _draw(&codes[start], columns, same, log_m, size, cells, buckets)
+            _turn(&words[start if one else 2 * start], one, low, keep2, size, turns)
             if field_t is uint8_t:
                 dpestim_sketch_write_8(cells, buckets, turns, size, log_m, &out[start, 0])
             elif field_t is uint16_t:
@@ -158,6 +190,56 @@ def answer(
             else:
                 dpestim_sketch_write_32(cells, buckets, turns, size, log_m, &out[start, 0])
             start += size
+
+
+def send(
+    const code_t[::1] codes,         # IN   values
+    const uint64_t[::1] seeds,       # IN   as `answer` has them
+    const uint64_t[::1] words,       # IN
+    keep,                            # IN
+    const uint32_t[:, ::1] columns,  # IN
+    int log_m,                       # IN
+    uint8_t[::1] lanes,              # OUT  (2 k m, or none) a byte of each counter, added to; `settle` adds them up
+    int64_t[::1] counts,             # OUT  (2 k m), added to
+):
+    """Add a histogram of the reports that `answer` would write, which are written nowhere."""
+    cdef Py_ssize_t n = codes.shape[0], start, size
+    cdef uint32_t cells[DPESTIM_SKETCH_ROWS]
+    cdef uint32_t buckets[DPESTIM_SKETCH_ROWS]
+    cdef uint32_t turns[DPESTIM_SKETCH_ROWS]
+    cdef uint32_t places[DPESTIM_SKETCH_ROWS]
+    cdef uint64_t low = keep & 0xFFFFFFFFFFFFFFFF
+    cdef dpestim_u128 keep2 = dpestim_join(keep >> 64, low)
+    cdef bint one = words.shape[0] == n, same
+    if seeds.shape[0] != n or not one and words.shape[0] != 2 * n:
+        raise ValueError("codes and words differ in length")
+    _check(columns, log_m)
+    if counts.shape[0] != columns.shape[0] << (log_m + 1) or lanes.shape[0] not in (0, counts.shape[0]):
+        raise ValueError("counts must have one entry for each report, and lanes as many, or none")
+    same = _is_identity(columns)
+    with nogil:
+        start = 0
+        while start < n:
+            size = DPESTIM_SKETCH_ROWS if n - start > DPESTIM_SKETCH_ROWS else n - start
+            dpestim_sketch_cells(&seeds[start], size, <uint64_t>columns.shape[0] << log_m, cells)
+            _draw(&codes[start], columns, same, log_m, size, cells, buckets)
+            _turn(&words[start if one else 2 * start], one, low, keep2, size, turns)
+            dpestim_sketch_sent(cells, buckets, turns, size, log_m, places)
+            _add(places, size, &lanes[0] if lanes.shape[0] else NULL, &counts[0])
+            start += size
+
+
+def settle(
+    const uint8_t[::1] lanes,        # IN   what `send` and `tally` have left
+    int64_t[::1] counts,             # OUT  added to
+):
+    """Add the bytes of counters to the counters."""
+    cdef Py_ssize_t i
+    if lanes.shape[0] != counts.shape[0]:
+        raise ValueError("lanes and counts differ in length")
+    with nogil:
+        for i in range(counts.shape[0]):
+            counts[i] += lanes[i]
 
 
 def tally(
@@ -197,14 +279,7 @@ def tally(
                 good = dpestim_sketch_places_32(&reports[start, 0], size, k, log_m, places)
             if not good:
                 break
-            if lanes == NULL:
-                for i in range(size):
-                    counts[places[i]] += 1
-            else:
-                for i in range(size):
-                    lanes[places[i]] += 1
-                    if lanes[places[i]] == 0:
-                        counts[places[i]] += 256
+            _add(places, size, lanes, &counts[0])
             start += size
         if lanes != NULL:
             for i in range(counts.shape[0]):
