@@ -35,9 +35,9 @@ DPESTIM_WIDE static void dpestim_sketch_sent(const uint32_t *restrict cells, con
     }
 }
 
-/* Bits of reports, the number of a hash in two bytes before them, to the lanes of their hash, a byte for each bit: bit b
- * of byte j is lane b width + j, so that bytes of a report and their lanes lie side by side. Returns how many
- * reports were taken: one of a hash that does not exist, or whose lanes have 255 reports and may be full, ends it. */
+/* Bits of reports, behind the number of a hash in two bytes, to the lanes of their hash, a byte for each bit: bit b of
+ * byte j is lane b width + j, so that bytes of a report and their lanes lie side by side. Returns how many reports were
+ * taken: one of a hash that does not exist, or whose lanes have 255 reports and may be full, ends it. */
 DPESTIM_WIDE256 static size_t dpestim_sketch_bits(const uint8_t *restrict reports, size_t n, size_t width, size_t k,
                                                   uint8_t *restrict lanes, uint8_t *restrict waiting) {
     for (size_t i = 0; i < n; i++, reports += 2 + width) {
