@@ -3,7 +3,6 @@
 import datetime
 import math
 import warnings
-from functools import cached_property
 
 import numpy as np
 
@@ -16,8 +15,6 @@ from dpestim.inputs.domains import MISSING, category_array
 _LARGEST_TABLE = 1 << 22
 #: Threads share a column in multiples of so many rows; fewer are encoded before another thread has woken up.
 _TASK_ROWS = 1 << 18
-#: Categories that are compared with a range at a time.
-_PIECE = 1 << 12
 #: Categories whose list of Python values is kept.
 _KEPT = 1 << 16
 #: Types of categories of which the kernels know what equals a number (a Decimal or a Fraction may, too).
@@ -59,11 +56,11 @@ class CategoryEncoder:
 
     def __init__(self, categories, name, fewest=2):
         self.name = name
-        self.range = integer_range(categories)
+        self.range, self._listed = integer_range(categories), None
         if self.range is None:
-            self.categories = category_array(categories, name)
-            self.range = integer_range(self.categories)
-        self.n_categories = len(self.categories) if self.range is None else self.range[2]
+            self._listed = category_array(categories, name)
+            self.range = integer_range(self._listed)
+        self.n_categories = len(self._listed) if self.range is None else self.range[2]
         self.dtype = smallest_dtype(max(2, self.n_categories))
         self._missing = None
         self._slots = {}  # tables made when they are needed; they tell how X looked, and so never leave this process
@@ -104,16 +101,20 @@ class CategoryEncoder:
         if known:
             raise ValueError(f"categories of {self.name} must be distinct")
 
-    @cached_property
+    @property
     def categories(self):
         """The domain, in the order of the codes; of a range it is made when it is needed, which may be never."""
-        dtype, low, n = self.range
-        unsigned = _UNSIGNED[dtype.itemsize]
-        values = np.arange(n).astype(unsigned)
-        values += unsigned.type(low % (1 << 8 * dtype.itemsize))
-        values = values.view(dtype)
-        values.setflags(write=False)
-        return values
+        if self._listed is not None:
+            return self._listed
+        if "categories" not in self._slots:
+            kind, low, n = self.range
+            dtype = np.dtype(kind)
+            values = np.arange(n).astype(_UNSIGNED[dtype.itemsize])
+            values += values.dtype.type(low % (1 << 8 * dtype.itemsize))
+            values = values.view(dtype)
+            values.setflags(write=False)
+            self._slots["categories"] = values
+        return self._slots["categories"]
 
     @property
     def _table(self):
@@ -380,7 +381,7 @@ def _as_unsigned(column):
 
 
 def integer_range(categories):
-    """Return (dtype, first, how many) of an array of integers that go up in steps of 1, else None."""
+    """Return (dtype, as text, first, how many) of an array of integers that go up in steps of 1, else None."""
     if type(categories) is not np.ndarray or categories.ndim != 1 or categories.dtype.kind not in "iub" or (
         len(categories) < 2 or not categories.dtype.isnative
     ):
@@ -389,11 +390,8 @@ def integer_range(categories):
     low, high = int(numbers[0]), int(numbers[-1])
     if high - low != n - 1:
         return None
-    for at in range(0, n - 1, _PIECE):  # (pieces stay in the nearest cache)
-        part = numbers[at : at + _PIECE + 1]
-        if not (part[1:] - part[:-1] == 1).all():  # modulo 2^width: the last is in its place, and none runs over
-            return None
-    return categories.dtype, low, n
+    # (steps of 1 modulo 2^width: the last is in its place, so that none runs over)
+    return (categories.dtype.str, low, n) if encode.steps(_as_unsigned(numbers)) else None
 
 
 def _holds(dtype, value):

@@ -1,16 +1,19 @@
 """Categories that are a range of integers are known by their ends; what is a range, and what tells two apart."""
 
+import copy
 import pickle
 
 import numpy as np
 import pytest
 
 from dpestim.inputs import CategoryEncoder, integer_range
-from dpestim.inputs.categories import _PIECE
 from dpestim.local import GRRFrequencyEstimator, HCMSFrequencyEstimator
+from dpestim.testing.tools import same_state
 
+#: Numbers that the kernel looks at together.
+PIECE = 1 << 10
 #: Longer than a piece that is looked at together, and than what a client remembers number by number.
-MANY = 2 * _PIECE + 5
+MANY = 5 * PIECE + 5
 
 
 @pytest.mark.parametrize("values", [
@@ -21,7 +24,7 @@ MANY = 2 * _PIECE + 5
 def test_a_range_gives_back_its_values(values):
     values.setflags(write=False)
     encoder = CategoryEncoder(values, "x")
-    assert integer_range(values) == (values.dtype, int(values[0]), len(values))
+    assert integer_range(values) == (values.dtype.str, int(values[0]), len(values))
     for known in (encoder, pickle.loads(pickle.dumps(encoder))):
         assert known.n_categories == len(values)
         np.testing.assert_array_equal(known.categories, values)
@@ -30,14 +33,14 @@ def test_a_range_gives_back_its_values(values):
     np.testing.assert_array_equal(encoder.encode(values[::-1]), np.arange(len(values))[::-1])
 
 
-@pytest.mark.parametrize("place", [1, _PIECE - 1, _PIECE, _PIECE + 1, 2 * _PIECE, MANY - 2])
+@pytest.mark.parametrize("place", [1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, MANY - 2])
 def test_one_number_in_another_place_is_no_range(place):
     values = np.arange(MANY)
     values[place] = -7
     assert integer_range(values) is None
     np.testing.assert_array_equal(CategoryEncoder(values, "x").categories, values)
     assert integer_range(values[::-1]) is None
-    pieces = np.arange(4 * _PIECE).reshape(4, -1)[[0, 2, 1, 3]].ravel()  # only where two pieces meet a step is another
+    pieces = np.arange(4 * PIECE).reshape(4, -1)[[0, 2, 1, 3]].ravel()  # only where two pieces meet a step is another
     assert integer_range(pieces) is None
     assert integer_range(np.arange(MANY).astype(">i8")) is None
     assert integer_range(np.arange(MANY).astype(float)) is None
@@ -55,6 +58,14 @@ def test_a_long_array_that_is_changed_in_place_is_another_domain(change):
     assert after is not before[1]
     np.testing.assert_array_equal(after.columns[0].categories, values)
     assert not after.same_law(before[1])
+
+
+def test_what_is_known_of_a_range_is_the_same_in_a_copy():
+    """Also of integers of C's long long, which a copy calls by another name."""
+    known = CategoryEncoder([1 << 63, (1 << 63) + 1], "x")
+    before = copy.deepcopy(known.__getstate__())
+    np.testing.assert_array_equal(known.categories, np.uint64(1 << 63) + np.arange(2, dtype=np.uint64))
+    assert same_state(before, known.__getstate__())
 
 
 def test_ranges_of_other_ends_or_types_are_other_domains():
