@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from dpestim import parallel
 from dpestim.base import PrivateEstimator
-from dpestim.inputs import is_by_column, integer_range
+from dpestim.inputs import integer_range, is_by_column
 from dpestim.local.columns import column_names
 from dpestim.passes import Blueprint, words_of
 from dpestim.privacy.exact import canonical_epsilon

@@ -66,8 +66,8 @@ class Randomizer:
 
     and brings `privatize`, `check_reports`, `count`, `transition_matrix` and `law_indices`; a relaxed law also
     `promises`, `kind_of`, `output_kinds` and `relaxation`. One with ``count_sent(codes, words, counters)``, which adds
-    what `count` would of the reports that `privatize` would write, fits without writing them (to `sent_counters`); a sub-class of it that
-    brings `privatize` or `count` of its own is asked for these. Instances are shared:
+    to `sent_counters` what `count` would of the reports that `privatize` would write, fits without writing them; a
+    sub-class of it that brings `privatize` or `count` of its own is asked for these. Instances are shared:
     nothing may change after ``__init__``.
 
     Attributes

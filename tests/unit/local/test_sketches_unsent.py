@@ -74,7 +74,8 @@ def test_bits_of_every_place_are_added_to_their_hash(m, k):
     rng, n, width = np.random.default_rng(m), 1100, (m + 7) // 8
     bits = rng.random((n, m)) < rng.random(m)
     hashes = rng.integers(0, k, n)
-    reports = np.column_stack([hashes & 255, hashes >> 8, np.packbits(bits, axis=1, bitorder="little")]).astype(np.uint8)
+    packed = np.packbits(bits, axis=1, bitorder="little")
+    reports = np.column_stack([hashes & 255, hashes >> 8, packed]).astype(np.uint8)
     counts = np.full((k, m), 9)
     assert sketch.count(reports, counts)
     np.testing.assert_array_equal(counts, 9 + np.array([bits[hashes == j].sum(axis=0) for j in range(k)]))
