@@ -19,6 +19,10 @@ cdef extern from "encode.h" nogil:
     bint dpestim_encode64_8(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint32_t fallback, uint8_t *out) noexcept
     bint dpestim_encode64_16(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint32_t fallback, uint16_t *out) noexcept
     bint dpestim_encode64_32(const uint64_t *v, size_t n, uint64_t low, uint64_t span, uint32_t first, uint32_t fallback, uint32_t *out) noexcept
+    bint dpestim_steps8(const uint8_t *v, size_t n) noexcept
+    bint dpestim_steps16(const uint16_t *v, size_t n) noexcept
+    bint dpestim_steps32(const uint32_t *v, size_t n) noexcept
+    bint dpestim_steps64(const uint64_t *v, size_t n) noexcept
     void dpestim_outside8(const uint8_t *v, size_t rows, size_t d, const uint8_t *low, const uint8_t *span, uint8_t *bad) noexcept
     void dpestim_turn8(const uint8_t *v, size_t rows, size_t d, uint8_t shift, uint8_t *out) noexcept
     void dpestim_outside16(const uint16_t *v, size_t rows, size_t d, const uint16_t *low, const uint16_t *span, uint16_t *bad) noexcept
@@ -81,6 +85,26 @@ def integers(
         elif uint_t is uint64_t and code_t is uint32_t:
             bad = dpestim_encode64_32(&values[0], n, low, span, first, fallback, &out[0])
     return bad
+
+
+def steps(
+    const uint_t[::1] values,     # IN   integers; signed types are viewed as unsigned of the same width
+):
+    """Tell whether each value is the one before it and 1, modulo 2^width."""
+    cdef size_t n = values.shape[0]
+    cdef bint good = True
+    if n < 2:
+        return True
+    with nogil:
+        if uint_t is uint8_t:
+            good = dpestim_steps8(&values[0], n)
+        elif uint_t is uint16_t:
+            good = dpestim_steps16(&values[0], n)
+        elif uint_t is uint32_t:
+            good = dpestim_steps32(&values[0], n)
+        else:
+            good = dpestim_steps64(&values[0], n)
+    return good
 
 
 def together(

@@ -17,6 +17,8 @@ cdef extern from "sketch.h" nogil:
         DPESTIM_SKETCH_ROWS
     void dpestim_sketch_cells(const uint64_t *u, size_t n, uint64_t n_cells, uint32_t *cells) noexcept
     void dpestim_sketch_turns(const uint64_t *u, size_t n, uint64_t keep, uint32_t *turns) noexcept
+    void dpestim_sketch_sent(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m, uint32_t *places) noexcept
+    size_t dpestim_sketch_bits(const uint8_t *reports, size_t n, size_t width, size_t k, uint8_t *lanes, uint8_t *waiting) noexcept
     void dpestim_sketch_write_8(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m, uint8_t *out) noexcept
     void dpestim_sketch_write_16(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m, uint16_t *out) noexcept
     void dpestim_sketch_write_32(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m, uint32_t *out) noexcept
@@ -110,6 +112,49 @@ def signs(
                     rows[i] & _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits))
 
 
+cdef int _check(const uint32_t[:, ::1] columns, int log_m) except -1:
+    if columns.shape[0] == 0 or not 0 < columns.shape[1] <= 64 or not 0 <= log_m < 31 or columns.shape[0] << log_m >= 1 << 31:
+        raise ValueError("columns must hold at least one hash, and cells must be fewer than 2^31")
+    return 0
+
+
+cdef inline void _draw(const code_t *codes, const uint32_t[:, ::1] columns, bint same, int log_m, Py_ssize_t n,
+                       const uint32_t *cells, uint32_t *buckets) noexcept nogil:
+    """Write the bucket of each value under the hash of its cell."""
+    cdef Py_ssize_t n_bits = columns.shape[1], i
+    cdef uint32_t mask = <uint32_t>((<uint64_t>1 << (n_bits if n_bits < 32 else 32)) - 1)
+    if same:
+        for i in range(n):
+            buckets[i] = <uint32_t>codes[i] & mask
+    else:
+        for i in range(n):
+            buckets[i] = _bucket(codes[i], &columns[cells[i] >> log_m, 0], n_bits)
+
+
+cdef inline void _turn(const uint64_t *words, bint one, uint64_t low, dpestim_u128 keep, Py_ssize_t n,
+                       uint32_t *turns) noexcept nogil:
+    """Write whether each sign is turned, by one word or by two."""
+    cdef Py_ssize_t i
+    if one:
+        dpestim_sketch_turns(words, n, low, turns)
+    else:
+        for i in range(n):
+            turns[i] = not dpestim_less(dpestim_join(words[2 * i], words[2 * i + 1]), keep)
+
+
+cdef inline void _add(const uint32_t *places, Py_ssize_t n, uint8_t *lanes, int64_t *counts) noexcept nogil:
+    """Count places, in bytes where there are any: one that overflows brings 256."""
+    cdef Py_ssize_t i
+    if lanes == NULL:
+        for i in range(n):
+            counts[places[i]] += 1
+    else:
+        for i in range(n):
+            lanes[places[i]] += 1
+            if lanes[places[i]] == 0:
+                counts[places[i]] += 256
+
+
 def answer(
     const code_t[::1] codes,         # IN   values
     const uint64_t[::1] seeds,       # IN   a word a record: the cell, hash and row, of k m is floor(word k m / 2^64)
@@ -120,8 +165,7 @@ def answer(
     field_t[:, ::1] out,             # OUT  (n, 3): hash, row, sign
 ):
     """Write a Hadamard report of every record in one pass: cell, sign of its bucket, randomised response."""
-    cdef Py_ssize_t n = codes.shape[0], n_bits = columns.shape[1], start, size, i
-    cdef uint32_t mask = <uint32_t>((<uint64_t>1 << (n_bits if n_bits < 32 else 32)) - 1)
+    cdef Py_ssize_t n = codes.shape[0], start, size
     cdef uint32_t cells[DPESTIM_SKETCH_ROWS]
     cdef uint32_t buckets[DPESTIM_SKETCH_ROWS]
     cdef uint32_t turns[DPESTIM_SKETCH_ROWS]
@@ -130,25 +174,15 @@ def answer(
     cdef bint one = words.shape[0] == n, same
     if seeds.shape[0] != n or out.shape[0] != n or out.shape[1] != 3 or (not one and words.shape[0] != 2 * n):
         raise ValueError("codes, words and out differ in length")
-    if columns.shape[0] == 0 or not 0 < n_bits <= 64 or not 0 <= log_m < 31 or columns.shape[0] << log_m >= 1 << 31:
-        raise ValueError("columns must hold at least one hash, and cells must be fewer than 2^31")
+    _check(columns, log_m)
     same = _is_identity(columns)
     with nogil:
         start = 0
         while start < n:
             size = DPESTIM_SKETCH_ROWS if n - start > DPESTIM_SKETCH_ROWS else n - start
             dpestim_sketch_cells(&seeds[start], size, <uint64_t>columns.shape[0] << log_m, cells)
-            if same:
-                for i in range(size):
-                    buckets[i] = <uint32_t>codes[start + i] & mask
-            else:
-                for i in range(size):
-                    buckets[i] = _bucket(codes[start + i], &columns[cells[i] >> log_m, 0], n_bits)
-            if one:
-                dpestim_sketch_turns(&words[start], size, low, turns)
-            else:
-                for i in range(start, start + size):
-                    turns[i - start] = not dpestim_less(dpestim_join(words[2 * i], words[2 * i + 1]), keep2)
+            _draw(&codes[start], columns, same, log_m, size, cells, buckets)
+            _turn(&words[start if one else 2 * start], one, low, keep2, size, turns)
             if field_t is uint8_t:
                 dpestim_sketch_write_8(cells, buckets, turns, size, log_m, &out[start, 0])
             elif field_t is uint16_t:
@@ -156,6 +190,56 @@ def answer(
             else:
                 dpestim_sketch_write_32(cells, buckets, turns, size, log_m, &out[start, 0])
             start += size
+
+
+def send(
+    const code_t[::1] codes,         # IN   values
+    const uint64_t[::1] seeds,       # IN   as `answer` has them
+    const uint64_t[::1] words,       # IN
+    keep,                            # IN
+    const uint32_t[:, ::1] columns,  # IN
+    int log_m,                       # IN
+    uint8_t[::1] lanes,              # OUT  (2 k m, or none) a byte of each counter, added to; `settle` adds them up
+    int64_t[::1] counts,             # OUT  (2 k m), added to
+):
+    """Add a histogram of the reports that `answer` would write, which are written nowhere."""
+    cdef Py_ssize_t n = codes.shape[0], start, size
+    cdef uint32_t cells[DPESTIM_SKETCH_ROWS]
+    cdef uint32_t buckets[DPESTIM_SKETCH_ROWS]
+    cdef uint32_t turns[DPESTIM_SKETCH_ROWS]
+    cdef uint32_t places[DPESTIM_SKETCH_ROWS]
+    cdef uint64_t low = keep & 0xFFFFFFFFFFFFFFFF
+    cdef dpestim_u128 keep2 = dpestim_join(keep >> 64, low)
+    cdef bint one = words.shape[0] == n, same
+    if seeds.shape[0] != n or not one and words.shape[0] != 2 * n:
+        raise ValueError("codes and words differ in length")
+    _check(columns, log_m)
+    if counts.shape[0] != columns.shape[0] << (log_m + 1) or lanes.shape[0] not in (0, counts.shape[0]):
+        raise ValueError("counts must have one entry for each report, and lanes as many, or none")
+    same = _is_identity(columns)
+    with nogil:
+        start = 0
+        while start < n:
+            size = DPESTIM_SKETCH_ROWS if n - start > DPESTIM_SKETCH_ROWS else n - start
+            dpestim_sketch_cells(&seeds[start], size, <uint64_t>columns.shape[0] << log_m, cells)
+            _draw(&codes[start], columns, same, log_m, size, cells, buckets)
+            _turn(&words[start if one else 2 * start], one, low, keep2, size, turns)
+            dpestim_sketch_sent(cells, buckets, turns, size, log_m, places)
+            _add(places, size, &lanes[0] if lanes.shape[0] else NULL, &counts[0])
+            start += size
+
+
+def settle(
+    const uint8_t[::1] lanes,        # IN   what `send` and `tally` have left
+    int64_t[::1] counts,             # OUT  added to
+):
+    """Add the bytes of counters to the counters."""
+    cdef Py_ssize_t i
+    if lanes.shape[0] != counts.shape[0]:
+        raise ValueError("lanes and counts differ in length")
+    with nogil:
+        for i in range(counts.shape[0]):
+            counts[i] += lanes[i]
 
 
 def tally(
@@ -195,14 +279,7 @@ def tally(
                 good = dpestim_sketch_places_32(&reports[start, 0], size, k, log_m, places)
             if not good:
                 break
-            if lanes == NULL:
-                for i in range(size):
-                    counts[places[i]] += 1
-            else:
-                for i in range(size):
-                    lanes[places[i]] += 1
-                    if lanes[places[i]] == 0:
-                        counts[places[i]] += 256
+            _add(places, size, lanes, &counts[0])
             start += size
         if lanes != NULL:
             for i in range(counts.shape[0]):
@@ -211,12 +288,12 @@ def tally(
     return good
 
 
-cdef inline void _flush(uint8_t *lanes, int64_t *row, Py_ssize_t m) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(m):
-        row[i] += lanes[i]
-    for i in range(8 * ((m + 7) // 8)):  # (also what is beyond m, or it would overflow)
-        lanes[i] = 0
+cdef inline void _flush(uint8_t *lanes, int64_t *row, Py_ssize_t m, Py_ssize_t width) noexcept nogil:
+    cdef Py_ssize_t c
+    for c in range(m):
+        row[c] += lanes[(c & 7) * width + (c >> 3)]
+    for c in range(8 * width):  # (also what is beyond m, or it would overflow)
+        lanes[c] = 0
 
 
 def count(
@@ -225,41 +302,33 @@ def count(
 ):
     """Add the bits of every report to the row of its hash; return whether all reports had a row and its bits.
 
-    Bits are added as bytes, eight at a time, and to the row after 255 reports at the latest, before a byte overflows.
+    Bits are added as bytes, and to the row after 255 reports at the latest, before a byte overflows.
     """
-    cdef Py_ssize_t n = reports.shape[0], width = reports.shape[1] - 2, i, b
+    cdef Py_ssize_t n = reports.shape[0], width = reports.shape[1] - 2, i = 0
     cdef Py_ssize_t k = counts.shape[0], m = counts.shape[1], j
-    cdef uint64_t spread[256]  # the eight bits of a byte as eight bytes, in the order of memory
-    cdef uint64_t *lanes
-    cdef uint64_t *own
+    cdef uint8_t *lanes
     cdef uint8_t *waiting
     cdef bint good = True
     if width != (m + 7) // 8 or m == 0:
         raise ValueError("reports and counts differ in width")
-    lanes, waiting = <uint64_t *>calloc(k * width + 1, sizeof(uint64_t)), <uint8_t *>calloc(k + 1, 1)
+    lanes, waiting = <uint8_t *>calloc(8 * k * width + 1, 1), <uint8_t *>calloc(k + 1, 1)
     if lanes == NULL or waiting == NULL:
         free(lanes)
         free(waiting)
         raise MemoryError("not enough memory to count reports")
     with nogil:
-        for i in range(256):
-            for b in range(8):
-                (<uint8_t *>&spread[i])[b] = i >> b & 1
-        for i in range(n):
-            j = <Py_ssize_t>reports[i, 0] | <Py_ssize_t>reports[i, 1] << 8
-            if j >= k:
-                good = False
-                break
-            own = lanes + j * width
-            for b in range(width):
-                own[b] += spread[reports[i, 2 + b]]
-            waiting[j] += 1
-            if waiting[j] == 255:
-                _flush(<uint8_t *>own, &counts[j, 0], m)
+        while i < n:
+            i += dpestim_sketch_bits(&reports[i, 0], n - i, width, k, lanes, waiting)
+            if i < n:
+                j = <Py_ssize_t>reports[i, 0] | <Py_ssize_t>reports[i, 1] << 8
+                if j >= k:
+                    good = False
+                    break
+                _flush(lanes + 8 * j * width, &counts[j, 0], m, width)
                 waiting[j] = 0
         for j in range(k):
             if waiting[j]:
-                _flush(<uint8_t *>(lanes + j * width), &counts[j, 0], m)
+                _flush(lanes + 8 * j * width, &counts[j, 0], m, width)
     free(lanes)
     free(waiting)
     return good

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from dpestim import lazy
 
 if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
-    from dpestim.inputs.categories import CategoryEncoder, first_equals, smallest_dtype
+    from dpestim.inputs.categories import CategoryEncoder, first_equals, integer_range, smallest_dtype
     from dpestim.inputs.clipped import clipped_rows, longest, row_shape
     from dpestim.inputs.columns import is_missing
     from dpestim.inputs.declared import (
@@ -60,7 +60,7 @@ if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
     from dpestim.inputs.sparse import SparseRows, is_sparse, sparse_rows
 
 __getattr__, __dir__ = lazy.attach(__name__, {
-    "categories": "CategoryEncoder first_equals smallest_dtype",
+    "categories": "CategoryEncoder first_equals integer_range smallest_dtype",
     "clipped": "clipped_rows longest row_shape",
     "columns": "is_missing",
     "declared": "check_target classes_of in_order is_by_column keys_of lists_of name_of_target names_of_columns "
@@ -79,7 +79,8 @@ __all__ = [
     "Categories", "CategoryEncoder", "Domain", "FingerprintEncoder", "Keys", "Numbers", "SparseRows", "Text",
     "all_finite", "as_array", "at_least_two", "bound_array", "category_rows", "check_pairs", "check_target",
     "checked_classes", "class_array", "classes_of", "clipped_rows", "columns_of", "first_equals", "in_order",
-    "is_by_column", "is_missing", "is_sparse", "keys_of", "label_codes", "learn_categories", "lists_of", "longest",
-    "name_of_target", "names_of_columns", "number_column", "number_rows", "pair_of", "pairs_of", "read_pairs",
-    "refuse_infinite", "row_shape", "settle", "smallest_dtype", "sparse_rows", "target_numbers", "target_pair",
+    "integer_range", "is_by_column", "is_missing", "is_sparse", "keys_of", "label_codes", "learn_categories",
+    "lists_of", "longest", "name_of_target", "names_of_columns", "number_column", "number_rows", "pair_of", "pairs_of",
+    "read_pairs", "refuse_infinite", "row_shape", "settle", "smallest_dtype", "sparse_rows", "target_numbers",
+    "target_pair",
 ]

@@ -56,20 +56,25 @@ class CategoryEncoder:
 
     def __init__(self, categories, name, fewest=2):
         self.name = name
-        self.categories = category_array(categories, name)
-        self.dtype = smallest_dtype(max(2, len(self.categories)))
+        self.range, self._listed = integer_range(categories), None
+        if self.range is None:
+            self._listed = category_array(categories, name)
+            self.range = integer_range(self._listed)
+        self.n_categories = len(self._listed) if self.range is None else self.range[2]
+        self.dtype = smallest_dtype(max(2, self.n_categories))
         self._missing = None
         self._slots = {}  # tables made when they are needed; they tell how X looked, and so never leave this process
-        self._low = _start_of_range(self.categories)
+        self._low = None if self.range is None else self.range[1]
         values = () if self._low is not None else plain_values(self.categories)
         # nothing missing, infinite or unhashable, and no other name for a value: no need to look at each
-        plain = self.categories.dtype.kind in "iub" or {str, int, bytes, bool}.issuperset(map(type, values))
+        plain = self.range is not None or self.categories.dtype.kind in "iub" or (
+            {str, int, bytes, bool}.issuperset(map(type, values)))
         self._codes = dict(zip(values, range(len(values)))) if plain else {}
         if plain and len(self._codes) < len(values):
             raise ValueError(f"categories of {name} must be distinct")
         for code, value in enumerate(() if plain else values):
             self._add(code, value)
-        if len(self.categories) < fewest:
+        if self.n_categories < fewest:
             raise ValueError(
                 f"categories of {name} must be at least two distinct values, and one sample shows one: declare all "
                 "values that are possible, or leave out a constant column"
@@ -97,9 +102,19 @@ class CategoryEncoder:
             raise ValueError(f"categories of {self.name} must be distinct")
 
     @property
-    def n_categories(self):
-        """How many codes there are."""
-        return len(self.categories)
+    def categories(self):
+        """The domain, in the order of the codes; of a range it is made when it is needed, which may be never."""
+        if self._listed is not None:
+            return self._listed
+        if "categories" not in self._slots:
+            kind, low, n = self.range
+            dtype = np.dtype(kind)
+            values = np.arange(n).astype(_UNSIGNED[dtype.itemsize])
+            values += values.dtype.type(low % (1 << 8 * dtype.itemsize))
+            values = values.view(dtype)
+            values.setflags(write=False)
+            self._slots["categories"] = values
+        return self._slots["categories"]
 
     @property
     def _table(self):
@@ -232,7 +247,7 @@ class CategoryEncoder:
             return None
         place = "range", dtype
         if place not in self._slots:
-            self._slots[place] = _range_in(dtype, self._low, self._low + len(self.categories) - 1)
+            self._slots[place] = _range_in(dtype, self._low, self._low + self.n_categories - 1)
         return self._slots[place]
 
     # each of the following writes the codes of rows and returns why one has the fallback, or None
@@ -387,14 +402,18 @@ def _as_unsigned(column):
     return column.view(_UNSIGNED[column.dtype.itemsize])
 
 
-def _start_of_range(categories):
-    """Return the first of integer categories that go up in steps of 1, else None."""
-    if categories.dtype.kind not in "iub" or len(categories) < 2:
+def integer_range(categories):
+    """Return (dtype, as text, first, how many) of an array of integers that go up in steps of 1, else None."""
+    if type(categories) is not np.ndarray or categories.ndim != 1 or categories.dtype.kind not in "iub" or (
+        len(categories) < 2 or not categories.dtype.isnative
+    ):
         return None
-    numbers = categories.view(np.uint8) if categories.dtype.kind == "b" else categories
+    numbers, n = categories.view(np.uint8) if categories.dtype.kind == "b" else categories, len(categories)
     low, high = int(numbers[0]), int(numbers[-1])
-    # steps of 1 modulo 2^width, which do not run over the end of the type
-    return low if high - low == len(numbers) - 1 and (numbers[1:] - numbers[:-1] == 1).all() else None
+    if high - low != n - 1:
+        return None
+    # (steps of 1 modulo 2^width: the last is in its place, so that none runs over)
+    return (categories.dtype.str, low, n) if encode.steps(_as_unsigned(numbers)) else None
 
 
 def _holds(dtype, value):

@@ -29,7 +29,7 @@ class FingerprintEncoder:
         The column in error messages.
     """
 
-    categories = None
+    categories = range = None
     n_categories = N_FINGERPRINTS
 
     def __init__(self, name):

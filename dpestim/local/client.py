@@ -10,12 +10,15 @@ from sklearn.utils.validation import validate_data
 
 from dpestim import parallel
 from dpestim.base import PrivateEstimator
-from dpestim.inputs import is_by_column
+from dpestim.inputs import integer_range, is_by_column
 from dpestim.local.columns import column_names
 from dpestim.local.sending import sent
 from dpestim.passes import Blueprint, words_of
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
+
+#: Numbers of an array from which on a range is remembered as such.
+_LONG = 1 << 12
 
 
 class Client(PrivateEstimator):
@@ -291,6 +294,9 @@ def _law_parameters(cls):
 def _snapshot(value):
     """Return what `_unchanged` compares with later, in case somebody changes a list or an array in place."""
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        found = integer_range(value) if value.size >= _LONG else None
+        if found is not None:
+            return range, found
         return np.ndarray, (value.dtype, value.shape, value.tobytes())
     if isinstance(value, dict):
         return dict, [(key, _snapshot(part)) for key, part in value.items()]
@@ -305,6 +311,8 @@ def _snapshot(value):
 def _unchanged(seen, value):
     """Tell whether a parameter is still what `_snapshot` saw, types included: True is not 1 here."""
     kind, before = seen
+    if kind is range:
+        return isinstance(value, np.ndarray) and integer_range(value) == before
     if kind is np.ndarray:
         return isinstance(value, np.ndarray) and (
             (value.dtype, value.shape) == before[:2] and value.tobytes() == before[2]

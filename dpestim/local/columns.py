@@ -309,12 +309,12 @@ def _counted_unsent(column, number, values, source, first, n_jobs):
     first_block = first // size
 
     def task(a, b):
-        counts, codes_of, reader = np.zeros(law.n_counts, np.int64), column.coder(), source.reader()
+        counters, codes_of, reader = law.sent_counters((b - a) * size), column.coder(), source.reader()
         for block in range(first_block + a, first_block + b):
             low, high = max(first, block * size), min(stop, (block + 1) * size)
             words = reader.words(number, block, low - block * size, high - low)
-            law.count_sent(codes_of(values[low - first : high - first]), words, counts)
-        return counts
+            law.count_sent(codes_of(values[low - first : high - first]), words, counters)
+        return law.counts_of_sent(counters)
 
     most = _worth(law, len(values), law.count_ns + law.word_ns * law.report_width)
     return _sum(parallel.run(task, -(-stop // size) - first_block, n_jobs, most=most))

@@ -65,9 +65,9 @@ class Randomizer:
         Length of the vector of counts that `count` fills.
 
     and brings `privatize`, `check_reports`, `count`, `transition_matrix` and `law_indices`; a relaxed law also
-    `promises`, `kind_of`, `output_kinds` and `relaxation`. One with ``count_sent(codes, words, counts)``, which adds
-    what `count` would of the reports that `privatize` would write, fits without writing them; a sub-class of it that
-    brings `privatize` or `count` of its own is asked for these. Instances are shared:
+    `promises`, `kind_of`, `output_kinds` and `relaxation`. One with ``count_sent(codes, words, counters)``, which adds
+    to `sent_counters` what `count` would of the reports that `privatize` would write, fits without writing them; a
+    sub-class of it that brings `privatize` or `count` of its own is asked for these. Instances are shared:
     nothing may change after ``__init__``.
 
     Attributes
@@ -176,6 +176,14 @@ class Randomizer:
     def count_ns(self):
         """Nanoseconds of a processor that the server takes to count a report, for plans: a little for each byte."""
         return 0.4 + 0.08 * self.report_width * np.dtype(self.report_dtype).itemsize
+
+    def sent_counters(self, n):
+        """Return what `count_sent` adds n reports to, in one call or in several: here counts."""
+        return np.zeros(self.n_counts, np.int64)
+
+    def counts_of_sent(self, counters):
+        """Return these as counts; they are used no more."""
+        return counters
 
     def public_part(self, reports):
         """Return the fields of the reports that are drawn before the value is looked at, or None.

@@ -28,6 +28,23 @@ DPESTIM_ENCODE_ALL(16)
 DPESTIM_ENCODE_ALL(32)
 DPESTIM_ENCODE_ALL(64)
 
+/* Whether each value is the one before it and 1, modulo 2^w. */
+#define DPESTIM_STEPS(in)                                                                       \
+    DPESTIM_WIDE static int dpestim_steps##in(const uint##in##_t *restrict values, size_t n) {  \
+        for (size_t at = 1; at < n; at += 1024) {                                               \
+            const size_t stop = n - at > 1024 ? at + 1024 : n;                                  \
+            uint##in##_t bad = 0;                                                               \
+            for (size_t i = at; i < stop; i++)                                                  \
+                bad |= (uint##in##_t)(values[i] - values[i - 1] - 1);                           \
+            if (bad) return 0;                                                                  \
+        }                                                                                       \
+        return 1;                                                                               \
+    }
+DPESTIM_STEPS(8)
+DPESTIM_STEPS(16)
+DPESTIM_STEPS(32)
+DPESTIM_STEPS(64)
+
 /* Rows of columns with a range each: marks columns with a value outside, row by row; and turns rows that stay in the
  * nearest cache into columns of codes, which are those of `dpestim_encode` where no value is outside. */
 #define DPESTIM_ENCODE_ROWS(in)                                                                                     \

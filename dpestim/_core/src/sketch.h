@@ -21,6 +21,47 @@ DPESTIM_WIDE static void dpestim_sketch_turns(const uint64_t *restrict u, size_t
     for (size_t i = 0; i < n; i++) turns[i] = u[i] >= keep;
 }
 
+/* Counters of what would be reported, 2 cell + sign: the sign is that of the row at the bucket, turned or not. */
+DPESTIM_WIDE static void dpestim_sketch_sent(const uint32_t *restrict cells, const uint32_t *restrict buckets,
+                                             const uint32_t *restrict turns, size_t n, int log_m,
+                                             uint32_t *restrict places) {
+    const uint32_t mask = ((uint32_t)1 << log_m) - 1;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t x = cells[i] & buckets[i] & mask;
+        x ^= x >> 16;
+        x ^= x >> 8;
+        x ^= x >> 4;
+        places[i] = cells[i] << 1 | ((0x6996u >> (x & 15) & 1) ^ turns[i]);
+    }
+}
+
+/* Bits of reports, behind the number of a hash in two bytes, to the lanes of their hash, a byte for each bit: bit b of
+ * byte j is lane b width + j, so that bytes of a report and their lanes lie side by side. Returns how many reports were
+ * taken: one of a hash that does not exist, or whose lanes have 255 reports and may be full, ends it. */
+DPESTIM_WIDE256 static size_t dpestim_sketch_bits(const uint8_t *restrict reports, size_t n, size_t width, size_t k,
+                                                  uint8_t *restrict lanes, uint8_t *restrict waiting) {
+    for (size_t i = 0; i < n; i++, reports += 2 + width) {
+        const size_t hash = reports[0] | (size_t)reports[1] << 8;
+        const uint8_t *const bits = reports + 2;
+        if (hash >= k || waiting[hash] == 255) return i;
+        waiting[hash]++;
+        uint8_t *const own = lanes + 8 * width * hash;
+        DPESTIM_INDEPENDENT
+        for (size_t j = 0; j < width; j++) {
+            const uint8_t x = bits[j];
+            own[j] += x & 1;
+            own[width + j] += x >> 1 & 1;
+            own[2 * width + j] += x >> 2 & 1;
+            own[3 * width + j] += x >> 3 & 1;
+            own[4 * width + j] += x >> 4 & 1;
+            own[5 * width + j] += x >> 5 & 1;
+            own[6 * width + j] += x >> 6 & 1;
+            own[7 * width + j] += x >> 7;
+        }
+    }
+    return n;
+}
+
 /* Reports of cells, buckets and turns; and a report's counter, 2 (hash 2^log_m + row) + sign. */
 #define DPESTIM_SKETCH(bits, type)                                                                                  \
     DPESTIM_WIDE static void dpestim_sketch_write_##bits(const uint32_t *restrict cells,                            \

@@ -171,11 +171,6 @@ class HCMS(FieldReports, Sketch):
         """Rows of reports that a server counts at a time: many where counters are, which are all read and written."""
         return _TOGETHER if self.n_counts >= _MANY else Sketch.served_rows
 
-    @property
-    def counted_rows(self):
-        """Rows that are counted together in a fit, whole blocks."""
-        return self.block_rows * (_TOGETHER // self.block_rows) if self.n_counts >= _MANY else super().counted_rows
-
     def _default_buckets(self):
         # one bit is sent whatever their number is: collisions are avoided as long as the counts fit
         d = self.n_categories
@@ -193,6 +188,24 @@ class HCMS(FieldReports, Sketch):
         sketch.answer(np.ascontiguousarray(codes, self.code_dtype), words.dense(Stage.SEED, 1),
                       words.dense(Stage.RESPONSE, self.weights.n_words), self.weights.keep, self.columns,
                       self.n_buckets.bit_length() - 1, out)
+
+    def sent_counters(self, n):
+        """Return (a byte of each counter, counts): many counters are bytes until all of many reports are counted."""
+        many = self.n_counts >= _MANY and n >= self.n_counts // 4
+        return np.zeros(self.n_counts if many else 0, np.uint8), np.zeros(self.n_counts, np.int64)
+
+    def count_sent(self, codes, words, counters):
+        """Count the reports of codes, which are written nowhere."""
+        sketch.send(np.ascontiguousarray(codes, self.code_dtype), words.dense(Stage.SEED, 1),
+                    words.dense(Stage.RESPONSE, self.weights.n_words), self.weights.keep, self.columns,
+                    self.n_buckets.bit_length() - 1, *counters)
+
+    def counts_of_sent(self, counters):
+        """Return the sums of both."""
+        lanes, counts = counters
+        if len(lanes):
+            sketch.settle(lanes, counts)
+        return counts
 
     def public_part(self, reports):
         """Return the hash and the row."""

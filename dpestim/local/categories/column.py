@@ -43,6 +43,8 @@ class CategoryColumn(Column):
 
     def is_like(self, other):
         """Tell whether categories, in order, and law are the same; long arrays are not made into Python values."""
+        if type(other) is type(self) and self.encoder.range is not None and self.encoder.range == other.encoder.range:
+            return self.law == other.law
         mine, theirs = self.categories, getattr(other, "categories", None)
         if type(other) is not type(self) or mine is None or theirs is None or (
             mine.dtype != theirs.dtype or mine.dtype.kind not in "biu"

@@ -126,15 +126,17 @@ class Frequencies:
         if self.postprocess is not None:
             check_postprocess(self.postprocess)
 
-    def _freeze(self, columns, names):
-        super()._freeze(columns, names)
-        self.categories_ = [c.categories for c in columns]
+    @property
+    def categories_(self):
+        """The categories of each column."""
+        if self._columns is None:
+            self._check_fitted()
+        return [c.categories for c in self._columns]
 
     def _forget(self):
         super()._forget()
         self._thaw()
-        for name in ("categories_", "_answers"):
-            vars(self).pop(name, None)
+        vars(self).pop("_answers", None)
 
     def _error_functions(self):
         """Return, for each column, the standard errors of the estimates as a function of frequencies in [0, 1]."""

@@ -1,0 +1,86 @@
+"""Categories that are a range of integers are known by their ends; what is a range, and what tells two apart."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from dpestim.inputs import CategoryEncoder, integer_range
+from dpestim.local import GRRFrequencyEstimator, HCMSFrequencyEstimator
+from dpestim.testing.tools import same_state
+
+#: Numbers that the kernel looks at together.
+PIECE = 1 << 10
+#: Longer than a piece that is looked at together, and than what a client remembers number by number.
+MANY = 5 * PIECE + 5
+
+
+@pytest.mark.parametrize("values", [
+    np.arange(10), np.arange(MANY), np.array([False, True]), np.arange(-128, 128).astype(np.int8),
+    np.arange(256).astype(np.uint8), np.arange(-3, MANY, dtype=np.int16), np.arange(MANY, dtype=np.uint32)[3:],
+    np.uint64(2**64 - 6) + np.arange(6, dtype=np.uint64), -(2**63) + np.arange(MANY), np.arange(2 * MANY)[::2] // 2,
+], ids=lambda a: f"{a.dtype}-{len(a)}")
+def test_a_range_gives_back_its_values(values):
+    values.setflags(write=False)
+    encoder = CategoryEncoder(values, "x")
+    assert integer_range(values) == (values.dtype.str, int(values[0]), len(values))
+    for known in (encoder, pickle.loads(pickle.dumps(encoder))):
+        assert known.n_categories == len(values)
+        np.testing.assert_array_equal(known.categories, values)
+        assert known.categories.dtype == values.dtype
+        assert not known.categories.flags.writeable
+    np.testing.assert_array_equal(encoder.encode(values[::-1]), np.arange(len(values))[::-1])
+
+
+@pytest.mark.parametrize("place", [1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, MANY - 2])
+def test_one_number_in_another_place_is_no_range(place):
+    values = np.arange(MANY)
+    values[place] = -7
+    assert integer_range(values) is None
+    np.testing.assert_array_equal(CategoryEncoder(values, "x").categories, values)
+    assert integer_range(values[::-1]) is None
+    pieces = np.arange(4 * PIECE).reshape(4, -1)[[0, 2, 1, 3]].ravel()  # only where two pieces meet a step is another
+    assert integer_range(pieces) is None
+    assert integer_range(np.arange(MANY).astype(">i8")) is None
+    assert integer_range(np.arange(MANY).astype(float)) is None
+
+
+@pytest.mark.parametrize("change", [lambda a: a.__iadd__(1), lambda a: a.__setitem__(5, -1),
+                                    lambda a: a.__setitem__(slice(None), a[::-1].copy())])
+def test_a_long_array_that_is_changed_in_place_is_another_domain(change):
+    values = np.arange(MANY)
+    est = GRRFrequencyEstimator(1.0, categories=[values])
+    before = est.randomizer(0), est._columns_now()
+    assert est._columns_now() is before[1]
+    change(values)
+    after = est._columns_now()
+    assert after is not before[1]
+    np.testing.assert_array_equal(after.columns[0].categories, values)
+    assert not after.same_law(before[1])
+
+
+def test_what_is_known_of_a_range_is_the_same_in_a_copy():
+    """Also of integers of C's long long, which a copy calls by another name."""
+    known = CategoryEncoder([1 << 63, (1 << 63) + 1], "x")
+    before = copy.deepcopy(known.__getstate__())
+    np.testing.assert_array_equal(known.categories, np.uint64(1 << 63) + np.arange(2, dtype=np.uint64))
+    assert same_state(before, known.__getstate__())
+
+
+def test_ranges_of_other_ends_or_types_are_other_domains():
+    def columns(values):
+        return GRRFrequencyEstimator(1.0, categories=[values])._columns_now()
+
+    mine = columns(np.arange(MANY))
+    assert mine.same_law(columns(np.arange(MANY)))
+    assert not mine.same_law(columns(np.arange(1, MANY + 1)))
+    assert mine.same_law(columns(np.arange(MANY, dtype=np.int32))) == (  # (values are compared, not their types)
+        mine.same_law(columns(np.arange(MANY, dtype=np.int32).tolist())))
+
+
+def test_the_fitted_categories_are_those_declared():
+    est = HCMSFrequencyEstimator(1.0, categories=[np.arange(7, 7 + MANY)])
+    assert not hasattr(est, "categories_")
+    est.fit(np.full((3, 1), 9))
+    np.testing.assert_array_equal(est.categories_[0], np.arange(7, 7 + MANY))
