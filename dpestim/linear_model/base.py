@@ -53,6 +53,10 @@ class ClippedModel(OfDomain, CentralModel):
         """Return the linear scores of rows, one column for each of `coef_`; strict mode enters them in the ledger."""
         check_is_fitted(self)
         strict, sparse = self._is_strict(), is_sparse(X)
+        if sparse and not strict and self._scaled is None:
+            found = self._plain_sparse_scores(X)
+            if found is not None:
+                return found
         X = (self._checked_X if sparse else self._unread)(X, reset=False, total=strict)
         if strict:  # no error and no warning may depend on a value
             self._note_predictions(len(X))
@@ -85,6 +89,26 @@ class ClippedModel(OfDomain, CentralModel):
             if not (finite or strict):
                 self._refuse_unless_finite(rows, False)
         return scores
+
+    def _plain_sparse_scores(self, X):
+        """Return the scores of a CSR matrix of floats in one pass, or None where it must be looked at more closely."""
+        parts = [getattr(X, name, None) for name in ("data", "indices", "indptr")]
+        if getattr(X, "format", None) != "csr" or not all(isinstance(x, np.ndarray) and x.ndim == 1
+                                                          and x.flags.c_contiguous for x in parts):
+            return None
+        values, index, start = parts
+        if (X.shape != (len(start) - 1, self.n_features_in_) or min(X.shape) < 1 or max(X.shape) >= 1 << 31
+                or values.dtype != np.float64 or index.dtype not in (np.int32, np.int64) or start.dtype != index.dtype
+                or not all(x.dtype.isnative for x in parts)):
+            return None
+        validate_data(self, X, reset=False, skip_check_array=True)
+        coef, limit = np.atleast_2d(self.coef_), row_shape(X.shape[1], 0.0)[0]
+        constant = np.ascontiguousarray(np.broadcast_to(self.intercept_, len(coef)), np.float64)
+        with np.errstate(all="ignore"):
+            slopes = np.ascontiguousarray((coef * (self.data_norm_ / limit)).T, np.float64)
+        out = np.empty((X.shape[0], len(coef)))
+        left = logistic.scores_sparse(values, index, start, 1.0 / self.data_norm_, limit, slopes, constant, out)
+        return None if left else out
 
 
 class PerturbedModel(ClippedModel):
