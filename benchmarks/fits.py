@@ -149,7 +149,7 @@ def predictions(settings, table):
 
 
 def sparse_predictions(settings):
-    """Yield a row for each kind of prediction of sparse rows, with one entry in a hundred; the limit is to read them."""
+    """Yield a row for each kind of prediction of sparse rows, one entry in a hundred; the limit is to read them."""
     rng, n = np.random.default_rng(0), settings.n
     index = rng.integers(0, 100, (n, 10), dtype=np.int32) + 100 * np.arange(10, dtype=np.int32)
     ends = np.arange(0, 10 * n + 1, 10, dtype=np.int32)

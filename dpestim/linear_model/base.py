@@ -71,6 +71,12 @@ class ClippedModel(OfDomain, CentralModel):
         with np.errstate(all="ignore"):
             slopes = np.atleast_2d(coef) * (self.data_norm_ / limit)
             if sparse:
+                # (places as wide as columns, where they can be: the same kernel, and so the same bits)
+                narrow = len(X.values) < 1 << 31
+                found = self._one_pass(X.values, X.index if narrow else X.index.astype(np.int64),
+                                       X.start.astype(np.int32) if narrow else X.start)
+                if found is not None:
+                    return found
                 factors = np.empty(len(X))
                 logistic.clip_factors_sparse(X.values, X.start, 1.0 / self.data_norm_, limit, factors)
                 return X.times(factors, slopes.T) + intercept
@@ -102,11 +108,17 @@ class ClippedModel(OfDomain, CentralModel):
                 or not all(x.dtype.isnative for x in parts)):
             return None
         validate_data(self, X, reset=False, skip_check_array=True)
-        coef, limit = np.atleast_2d(self.coef_), row_shape(X.shape[1], 0.0)[0]
+        return self._one_pass(values, index, start)
+
+    def _one_pass(self, values, index, start):
+        """Return the scores of rows of entries, or None where places or numbers must be looked at more closely."""
+        coef, (limit, _) = np.atleast_2d(self.coef_), row_shape(self.coef_.shape[-1], 0.0)
         constant = np.ascontiguousarray(np.broadcast_to(self.intercept_, len(coef)), np.float64)
         with np.errstate(all="ignore"):
             slopes = np.ascontiguousarray((coef * (self.data_norm_ / limit)).T, np.float64)
-        out = np.empty((X.shape[0], len(coef)))
+        out = np.empty((len(start) - 1, len(coef)))
+        if not (out.size and slopes.size):
+            return None
         left = logistic.scores_sparse(values, index, start, 1.0 / self.data_norm_, limit, slopes, constant, out)
         return None if left else out
 
@@ -277,8 +289,7 @@ class LinearClassifier(PerturbedModel, CentralClassifier):
     def predict(self, X):
         """Return the likeliest class of each row; of private rows **not private**, see `decision_function`."""
         found = self._decide(X)  # first, so that what is not fitted says so
-        return np.where(found, self.classes_[1:], self.classes_[:1]) if len(self.classes_) == 2 else (
-            self.classes_[found])
+        return self.classes_.take(found)
 
     # ---------------------------------------------------------------- inside
 
