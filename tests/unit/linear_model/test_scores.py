@@ -107,3 +107,13 @@ def test_what_one_pass_over_sparse_rows_cannot_read_is_read_as_before():
         model.decision_function(csr_array(np.eye(3)))
     empty = csr_array((3, 20))
     np.testing.assert_array_equal(model.decision_function(empty), np.full(3, model.intercept_[0]))
+
+
+def test_sparse_rows_whose_arrays_lie_apart_are_read():
+    model = fitted(data_norm=2.0)
+    table, rows = sparse_table(np.int32)
+    expected = model.decision_function(table)
+    for name in ("indices", "indptr", "data"):
+        apart = np.repeat(getattr(table, name), 2)[::2]
+        setattr(table, name, apart)
+        np.testing.assert_array_equal(model.decision_function(table), expected)
