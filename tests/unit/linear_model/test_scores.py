@@ -111,7 +111,7 @@ def test_what_one_pass_over_sparse_rows_cannot_read_is_read_as_before():
 
 def test_sparse_rows_whose_arrays_lie_apart_are_read():
     model = fitted(data_norm=2.0)
-    table, rows = sparse_table(np.int32)
+    table, _ = sparse_table(np.int32)
     expected = model.decision_function(table)
     for name in ("indices", "indptr", "data"):
         apart = np.repeat(getattr(table, name), 2)[::2]
