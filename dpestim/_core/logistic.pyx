@@ -18,6 +18,12 @@ cdef extern from "logistic.h" nogil:
                           const int8_t *signs, double *scales, double inverse, double limit, double tail,
                           double offset, Py_ssize_t first, Py_ssize_t last, Py_ssize_t step, const double *w,
                           Py_ssize_t width, double *g, double *h, int kind, double shape, const double *targets)
+    int dpestim_sparse_scores_32(const double *x, const int32_t *index, const int32_t *start, Py_ssize_t n, int64_t most,
+                                 double inverse, double limit, const double *w, Py_ssize_t d, Py_ssize_t k,
+                                 const double *constant, double *out)
+    int dpestim_sparse_scores_64(const double *x, const int64_t *index, const int64_t *start, Py_ssize_t n, int64_t most,
+                                 double inverse, double limit, const double *w, Py_ssize_t d, Py_ssize_t k,
+                                 const double *constant, double *out)
 
 TILE = DPESTIM_TILE  # rows that are taken together (gradients are added by halves of it)
 LOGISTIC, HINGE, POISSON = DPESTIM_LOGISTIC, DPESTIM_HINGE, DPESTIM_POISSON  # kinds of losses
@@ -189,3 +195,50 @@ def clip_factors_sparse(
     with nogil:
         for i in range(out.shape[0]):
             out[i] = dpestim_clip(entries + start[i], start[i + 1] - start[i], inverse, limit)
+
+
+ctypedef fused place:
+    int32_t
+    int64_t
+
+
+def scores_sparse(
+    const double[::1] values,    # IN   the entries of all rows
+    const place[::1] index,      # IN   their columns; nothing is known of them yet
+    const place[::1] start,      # IN   (n + 1,) where a row's entries start; nothing is known of them either
+    double inverse,              # IN   1 / the declared norm of a row
+    double limit,                # IN   the norm that clipped rows keep
+    const double[:, ::1] w,      # IN   (d, k) weights
+    const double[::1] constant,  # IN   (k) what is added
+    double[:, ::1] out,          # OUT  (n, k)
+):
+    """Write the linear scores of clipped rows of which only entries are kept.
+
+    Return 0; or, with `out` unfinished, 1 where columns do not ascend, rows are none, or a number is not finite.
+    """
+    cdef Py_ssize_t n = start.shape[0] - 1, d = w.shape[0], k = w.shape[1]
+    cdef int64_t most = min(values.shape[0], index.shape[0])
+    cdef int left
+    if n < 1 or out.shape[0] != n or out.shape[1] != k or constant.shape[0] != k or d == 0 or k == 0:
+        raise ValueError("start, w and out differ in shape")
+    if start[0] != 0 or start[n] > most:
+        return 1
+    if most == 0:
+        out[:, :] = constant
+        return 1 if _descends(start) else 0
+    with nogil:
+        if place is int32_t:
+            left = dpestim_sparse_scores_32(&values[0], &index[0], &start[0], n, most, inverse, limit, &w[0, 0], d, k,
+                                            &constant[0], &out[0, 0])
+        else:
+            left = dpestim_sparse_scores_64(&values[0], &index[0], &start[0], n, most, inverse, limit, &w[0, 0], d, k,
+                                            &constant[0], &out[0, 0])
+    return left
+
+
+cdef bint _descends(const place[::1] start) noexcept:
+    cdef Py_ssize_t i
+    for i in range(start.shape[0] - 1):
+        if start[i + 1] < start[i]:
+            return True
+    return False

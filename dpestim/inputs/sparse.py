@@ -90,7 +90,7 @@ def sparse_rows(X, names, *, strict, fewest=1):
 def _checked(X, across, complete):
     """Return what `check_entries` says of a matrix in compressed form."""
     index, start = np.asarray(X.indices), np.asarray(X.indptr)
-    short = index.astype(np.int32)
+    short = np.ascontiguousarray(index, np.int32)
     if not complete or (index.dtype != np.int32 and not np.array_equal(short, index)):
         return 2
-    return logistic.check_entries(short, start.astype(np.int64), across, len(X.data))
+    return logistic.check_entries(short, np.ascontiguousarray(start, np.int64), across, len(X.data))

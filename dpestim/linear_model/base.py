@@ -53,6 +53,10 @@ class ClippedModel(OfDomain, CentralModel):
         """Return the linear scores of rows, one column for each of `coef_`; strict mode enters them in the ledger."""
         check_is_fitted(self)
         strict, sparse = self._is_strict(), is_sparse(X)
+        if sparse and not strict and self._scaled is None:
+            found = self._plain_sparse_scores(X)
+            if found is not None:
+                return found
         X = (self._checked_X if sparse else self._unread)(X, reset=False, total=strict)
         if strict:  # no error and no warning may depend on a value
             self._note_predictions(len(X))
@@ -67,6 +71,12 @@ class ClippedModel(OfDomain, CentralModel):
         with np.errstate(all="ignore"):
             slopes = np.atleast_2d(coef) * (self.data_norm_ / limit)
             if sparse:
+                # (places as wide as columns, where they can be: the same kernel, and so the same bits)
+                narrow = len(X.values) < 1 << 31
+                found = self._one_pass(X.values, X.index if narrow else X.index.astype(np.int64),
+                                       X.start.astype(np.int32) if narrow else X.start)
+                if found is not None:
+                    return found
                 factors = np.empty(len(X))
                 logistic.clip_factors_sparse(X.values, X.start, 1.0 / self.data_norm_, limit, factors)
                 return X.times(factors, slopes.T) + intercept
@@ -85,6 +95,32 @@ class ClippedModel(OfDomain, CentralModel):
             if not (finite or strict):
                 self._refuse_unless_finite(rows, False)
         return scores
+
+    def _plain_sparse_scores(self, X):
+        """Return the scores of a CSR matrix of floats in one pass, or None where it must be looked at more closely."""
+        parts = [getattr(X, name, None) for name in ("data", "indices", "indptr")]
+        if getattr(X, "format", None) != "csr" or not all(isinstance(x, np.ndarray) and x.ndim == 1
+                                                          and x.flags.c_contiguous for x in parts):
+            return None
+        values, index, start = parts
+        if (X.shape != (len(start) - 1, self.n_features_in_) or min(X.shape) < 1 or max(X.shape) >= 1 << 31
+                or values.dtype != np.float64 or index.dtype not in (np.int32, np.int64) or start.dtype != index.dtype
+                or not all(x.dtype.isnative for x in parts)):
+            return None
+        validate_data(self, X, reset=False, skip_check_array=True)
+        return self._one_pass(values, index, start)
+
+    def _one_pass(self, values, index, start):
+        """Return the scores of rows of entries, or None where places or numbers must be looked at more closely."""
+        coef, (limit, _) = np.atleast_2d(self.coef_), row_shape(self.coef_.shape[-1], 0.0)
+        constant = np.ascontiguousarray(np.broadcast_to(self.intercept_, len(coef)), np.float64)
+        with np.errstate(all="ignore"):
+            slopes = np.ascontiguousarray((coef * (self.data_norm_ / limit)).T, np.float64)
+        out = np.empty((len(start) - 1, len(coef)))
+        if not (out.size and slopes.size):
+            return None
+        left = logistic.scores_sparse(values, index, start, 1.0 / self.data_norm_, limit, slopes, constant, out)
+        return None if left else out
 
 
 class PerturbedModel(ClippedModel):
@@ -253,8 +289,7 @@ class LinearClassifier(PerturbedModel, CentralClassifier):
     def predict(self, X):
         """Return the likeliest class of each row; of private rows **not private**, see `decision_function`."""
         found = self._decide(X)  # first, so that what is not fitted says so
-        return np.where(found, self.classes_[1:], self.classes_[:1]) if len(self.classes_) == 2 else (
-            self.classes_[found])
+        return self.classes_.take(found)
 
     # ---------------------------------------------------------------- inside
 

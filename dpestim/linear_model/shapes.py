@@ -8,7 +8,8 @@ g = 0 costs nothing and is not listed. Notation and proofs: `logistic.md`.
 """
 
 import math
-from decimal import Decimal
+from decimal import Decimal, getcontext
+from functools import lru_cache
 
 from dpestim.records import record
 
@@ -185,4 +186,10 @@ class Slopes:
 
     def hessian_cost(self, _, strength):
         """Return the largest logarithm of the ratio of the determinants."""
-        return (1 + self.curvature / strength).ln()
+        return _log(1 + self.curvature / strength, getcontext().prec)
+
+
+@lru_cache(maxsize=64)  # it depends on no rate, and whoever looks for a rate asks for it forty times
+def _log(x, _):
+    """Return the logarithm of a number, to the digits of the context."""
+    return x.ln()

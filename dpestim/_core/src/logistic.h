@@ -236,7 +236,8 @@ DPESTIM_WIDE static double dpestim_sparse(const double *x, const int32_t *index,
                                           const double *w, ptrdiff_t width, double *g, double *h, int kind, double shape,
                                           const double *targets) {
     double m[DPESTIM_TILE] = {0}, sign[DPESTIM_TILE], pull[DPESTIM_TILE], bend[DPESTIM_TILE], rest[DPESTIM_TILE],
-        past[DPESTIM_TILE], target[DPESTIM_TILE] = {0}, loss = 0.0;
+        past[DPESTIM_TILE], target[DPESTIM_TILE] = {0}, loss = 0.0, product = 1.0;
+    int merged = 0;
     for (ptrdiff_t i = first; i < last; i += DPESTIM_TILE * step) {
         for (int r = 0; r < DPESTIM_TILE; r++) {
             ptrdiff_t at = i + r * step;
@@ -262,7 +263,8 @@ DPESTIM_WIDE static double dpestim_sparse(const double *x, const int32_t *index,
             if (sign[r] == 0.0) continue;
             ptrdiff_t at = i + r * step;
             double scale = scales[at], c = -sign[r] * pull[r];
-            loss += past[r] + (rest[r] > 0.0 ? log(1.0 + rest[r]) : 0.0);
+            product *= 1.0 + rest[r];
+            loss += past[r];
             for (int64_t k = start[at]; k < start[at + 1]; k++) g[index[k]] += c * (scale * x[k]);
             if (width > d) g[d] += c * tail;
             if (!h || bend[r] == 0.0) continue;
@@ -274,7 +276,45 @@ DPESTIM_WIDE static double dpestim_sparse(const double *x, const int32_t *index,
             }
             if (width > d) h[d * width + d] += bend[r] * tail * tail;
         }
+        merged += DPESTIM_TILE;
+        if (merged >= 512) { /* as above */
+            loss += log(product);
+            product = 1.0;
+            merged = 0;
+        }
     }
-    return loss;
+    return loss + log(product);
 }
+
+/* The linear scores of clipped sparse rows, whose places nobody has checked yet: 0; or 1, with `out` unfinished, where
+ * columns do not ascend below d, there are no such rows, or a number is not finite. */
+#define DPESTIM_SPARSE_SCORES(name, place)                                                                            \
+    static int name(const double *x, const place *index, const place *start, ptrdiff_t n, int64_t most,  \
+                                 double inverse, double limit, const double *w, ptrdiff_t d, ptrdiff_t k,             \
+                                 const double *constant, double *out) {                                               \
+        for (ptrdiff_t i = 0; i < n; i++) {                                                                           \
+            if (start[i + 1] < start[i] || start[i + 1] > most) return 1;                                             \
+            const double *v = x + start[i];                                                                           \
+            const place *column = index + start[i];                                                                   \
+            ptrdiff_t m = (ptrdiff_t)(start[i + 1] - start[i]);                                                       \
+            int bad = m > 0 && (column[0] < 0 || column[m - 1] >= d);                                                 \
+            for (ptrdiff_t j = 1; j < m; j++) bad |= column[j] <= column[j - 1];                                      \
+            if (bad) return 1;                                                                                        \
+            double factor = dpestim_clip(v, m, inverse, limit);                                                       \
+            if (factor == 0.0) return 1;                                                                              \
+            for (ptrdiff_t c = 0; c < k; c++) {                                                                       \
+                double lane[4] = {0};                                                                                 \
+                ptrdiff_t j = 0;                                                                                      \
+                for (; j + 4 <= m; j += 4)                                                                            \
+                    for (int r = 0; r < 4; r++) lane[r] += v[j + r] * w[(ptrdiff_t)column[j + r] * k + c];            \
+                for (; j < m; j++) lane[0] += v[j] * w[(ptrdiff_t)column[j] * k + c];                                 \
+                double sum = ((lane[0] + lane[1]) + (lane[2] + lane[3])) * factor;                                    \
+                if (sum - sum != 0.0) return 1;                                                                       \
+                out[i * k + c] = sum + constant[c];                                                                   \
+            }                                                                                                         \
+        }                                                                                                             \
+        return 0;                                                                                                     \
+    }
+DPESTIM_SPARSE_SCORES(dpestim_sparse_scores_32, int32_t)
+DPESTIM_SPARSE_SCORES(dpestim_sparse_scores_64, int64_t)
 #endif

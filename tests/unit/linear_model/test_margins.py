@@ -359,3 +359,13 @@ def test_a_search_far_out_does_not_go_round_in_circles(top, hidden, monkeypatch)
     monkeypatch.setattr(solver.MarginLoss, "evaluate", counted)
     model = DPPoissonRegressor(80.0, delta=1e-5, alpha=1e-12, data_norm=5.0, max_target=top, random_state=0)
     assert np.isfinite(model.fit(X, np.zeros(3000) if hidden else y).coef_).all()
+
+
+def test_the_cost_of_a_hessian_has_the_digits_of_the_context():
+    shape, costs = Slopes(Decimal("0.3"), False), []
+    for digits in (60, 20, 60):
+        with localcontext() as context:
+            context.prec = digits
+            costs.append(shape.hessian_cost(0, Decimal(3)))
+            assert costs[-1] == (1 + shape.curvature / Decimal(3)).ln()
+    assert costs[0] == costs[2] != costs[1]

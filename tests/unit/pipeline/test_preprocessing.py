@@ -30,6 +30,7 @@ from dpestim.preprocessing import (
     quantile,
     scalers,
 )
+from dpestim.preprocessing.bins import one_hot
 
 BOUNDS = ([-1.0, 0.0], [1.0, 5.0])
 RNG = np.random.default_rng(0)
@@ -331,3 +332,25 @@ def test_norms_of_parts_add_up_by_their_squares():
                       (DomainEncoder({"a": (0, 1)}), "DomainEncoder")):
         with pytest.raises(ValueError, match=f"{name} must have a known norm_bound"):
             norm_bound(bad)
+
+
+@pytest.mark.parametrize("n_bins", [2, 5, 17, 18, 40])
+def test_bins_of_few_and_of_many_edges_are_those_that_a_search_finds(n_bins):
+    model = DPKBinsDiscretizer(bounds=(0.0, 1.0), strategy="uniform", n_bins=n_bins, encode="ordinal")
+    rng = np.random.default_rng(0)
+    rows = model.fit(np.zeros((3, 2))).edges_[0][rng.integers(0, n_bins + 1, (3000, 2))]  # (on edges, and between)
+    rows[::2] = rng.random((1500, 2)) * 1.2 - 0.1
+    codes = model.transform(rows)
+    inner = model.edges_[0, 1:-1]
+    np.testing.assert_array_equal(codes, np.searchsorted(inner, np.clip(rows, 0, 1), side="right"))
+    columns = {encode: model.set_params(encode=encode).transform(rows) for encode in ("onehot-dense", "onehot")}
+    expected = (codes[:, :, None] == np.arange(n_bins)).reshape(len(rows), -1).astype(float)
+    np.testing.assert_array_equal(columns["onehot-dense"], expected)
+    np.testing.assert_array_equal(columns["onehot"].toarray(), expected)
+
+
+def test_rows_of_categories_that_are_unknown_have_no_one_in_any_block():
+    codes = np.random.default_rng(0).integers(0, 4, (2500, 3))
+    found = one_hot(codes, [3, 4, 2], False)  # (codes from the number of categories on are of none)
+    expected = np.concatenate([codes[:, [j]] == np.arange(k) for j, k in enumerate((3, 4, 2))], axis=1)
+    np.testing.assert_array_equal(found, expected.astype(float))
