@@ -73,9 +73,9 @@ DPESTIM_DUCHI_ROUND(codes, int64_t, x[j])
 
 #if defined(__SSE2__) && DPESTIM_GNU && !DPESTIM_DEBUG
 #include <immintrin.h>
-/* The same of values, 32 columns at a time whose bounds stay in registers, for as many rows as stay in the nearest cache.
- * What is clipped to `high` comes out within a unit of 2^32, and what is no less than that as the largest of 32 bits: so
- * no lane is above its upper half, and where one equals it the exact fixed point is looked at. */
+/* The same of values, 32 columns at a time, whose bounds stay in registers, for rows that stay in the nearest cache.
+ * What is clipped to `high` comes out within a unit of 2^32, and what is no less as the largest of 32 bits: no lane is
+ * above its upper half, and where one equals it the exact fixed point is looked at. */
 #define DPESTIM_DUCHI_ROWS 16
 DPESTIM_TARGET("avx512f,avx512bw,avx512dq")
 static size_t dpestim_duchi_signs_wide(const double *restrict x, const double *restrict low,
@@ -136,7 +136,8 @@ static inline size_t dpestim_duchi_signs_values(const double *x, const double *l
                                                 const double *scale, const uint16_t *lanes, size_t n, size_t d,
                                                 size_t stride, uint64_t *out, uint64_t *left) {
 #if DPESTIM_DUCHI_WIDE
-    if (dpestim_wide_bits() == 512) return dpestim_duchi_signs_wide(x, low, high, scale, lanes, n, d, stride, out, left);
+    if (dpestim_wide_bits() == 512)
+        return dpestim_duchi_signs_wide(x, low, high, scale, lanes, n, d, stride, out, left);
 #endif
     return dpestim_duchi_signs_plain(x, low, high, scale, lanes, n, d, stride, out, left);
 }
