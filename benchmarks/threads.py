@@ -14,8 +14,9 @@ import numpy as np
 from benchmarks._harness import Row, interleave, n_cores
 from benchmarks.frequencies import Case, case_of, estimator, mechanisms
 
-#: What two threads must gain, or that share of what the machine allows: no scheduler hands out all of two cores.
-TARGET, SHARE = 1.85, 0.9
+#: What two threads must gain, or that share of what the machine allows, where it is less. The share is an allowance for
+#: noise, as the limit is itself made of ratios of medians of three repeats or more; it is chosen, and not measured.
+TARGET, SHARE = 1.85, 0.95
 #: Where two threads of arithmetic gain less, the machine is busy, and no row is judged.
 LEAST_CONTROL = 1.8
 #: Bytes that SHA-256 reads at a time, and how often; numbers that are summed.

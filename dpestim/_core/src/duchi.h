@@ -5,6 +5,7 @@
 #include "movemask.h"
 #include "pm.h"
 #include "portable.h"
+#include "wide.h"
 
 /* A row of d values as 32-bit fractions of their bounds; clipped, NaN counts as the lower one. */
 DPESTIM_WIDE static void dpestim_duchi_encode(const double *restrict x, size_t n, size_t d, const double *restrict low,
@@ -58,7 +59,7 @@ DPESTIM_WIDE static void dpestim_duchi_encode(const double *restrict x, size_t n
         }                                                                                                             \
         return n_left;                                                                                                \
     }
-static inline int64_t dpestim_duchi_at_values(const double *x, const double *low, const double *high,
+static inline int64_t dpestim_duchi_at_plain(const double *x, const double *low, const double *high,
                                               const double *scale, size_t j) {
     return dpestim_pm_fixed(x[j], low[j], high[j], scale[j], (int64_t)1 << 32);
 }
@@ -67,8 +68,79 @@ static inline int64_t dpestim_duchi_at_codes(const int64_t *x, const double *low
     (void)low, (void)high, (void)scale;
     return x[j];
 }
-DPESTIM_DUCHI_ROUND(values, double, dpestim_pm_fixed(x[j], low[j], high[j], scale[j], (int64_t)1 << 32))
+DPESTIM_DUCHI_ROUND(plain, double, dpestim_pm_fixed(x[j], low[j], high[j], scale[j], (int64_t)1 << 32))
 DPESTIM_DUCHI_ROUND(codes, int64_t, x[j])
+
+#if defined(__SSE2__) && DPESTIM_GNU && !DPESTIM_DEBUG
+#include <immintrin.h>
+/* The same of values, 32 columns at a time, whose bounds stay in registers, for rows that stay in the nearest cache.
+ * What is clipped to `high` comes out within a unit of 2^32, and what is no less as the largest of 32 bits: no lane is
+ * above its upper half, and where one equals it the exact fixed point is looked at. */
+#define DPESTIM_DUCHI_ROWS 16
+DPESTIM_TARGET("avx512f,avx512bw,avx512dq")
+static size_t dpestim_duchi_signs_wide(const double *restrict x, const double *restrict low,
+                                       const double *restrict high, const double *restrict scale,
+                                       const uint16_t *restrict lanes, size_t n, size_t d, size_t stride,
+                                       uint64_t *restrict out, uint64_t *restrict left) {
+    const size_t width = (d + 63) / 64;
+    size_t n_left = 0;
+    uint16_t order[32];
+    for (int k = 0; k < 32; k++) order[k] = (uint16_t)(2 * k + 1);
+    const __m512i odd = _mm512_loadu_si512(order);
+    for (size_t first = 0; first < n; first += DPESTIM_DUCHI_ROWS) {
+        const size_t m = n - first < DPESTIM_DUCHI_ROWS ? n - first : DPESTIM_DUCHI_ROWS;
+        for (size_t j = 0; j < d; j += 32) {
+            const uint32_t inside = d - j < 32 ? ((uint32_t)1 << (d - j)) - 1 : ~(uint32_t)0;
+            __m512d lows[4], highs[4], scales[4];
+            for (int k = 0; k < 4; k++) {
+                const __mmask8 mask = (__mmask8)(inside >> (8 * k));
+                lows[k] = _mm512_maskz_loadu_pd(mask, low + j + 8 * k);
+                highs[k] = _mm512_maskz_loadu_pd(mask, high + j + 8 * k);
+                scales[k] = _mm512_maskz_loadu_pd(mask, scale + j + 8 * k);
+            }
+            for (size_t i = first; i < first + m; i++) {
+                const double *const row = x + i * d + j;
+                __m256i fixed[4];
+                for (int k = 0; k < 4; k++) {
+                    DPESTIM_FETCH_TO_READ(row + DPESTIM_DUCHI_AHEAD + 8 * k);
+                    const __m512d value = _mm512_maskz_loadu_pd((__mmask8)(inside >> (8 * k)), row + 8 * k);
+                    const __m512d in = _mm512_min_pd(_mm512_max_pd(value, lows[k]), highs[k]);
+                    const __m512d units = _mm512_mul_pd(_mm512_sub_pd(in, lows[k]), scales[k]);
+                    fixed[k] = _mm512_cvttpd_epu32(units);
+                }
+                const __m512i a = _mm512_inserti64x4(_mm512_castsi256_si512(fixed[0]), fixed[1], 1);
+                const __m512i b = _mm512_inserti64x4(_mm512_castsi256_si512(fixed[2]), fixed[3], 1);
+                const __m512i upper = _mm512_permutex2var_epi16(a, odd, b);
+                const __m512i lane = _mm512_maskz_loadu_epi16(inside, lanes + i * stride + j);
+                uint32_t ones = _mm512_cmplt_epu16_mask(lane, upper) & inside;
+                uint32_t open = _mm512_cmpeq_epu16_mask(lane, upper) & inside;
+                for (; open; open &= open - 1) {
+                    const size_t at = j + dpestim_lowest_one(open);
+                    const int64_t f = dpestim_duchi_at_plain(x + i * d, low, high, scale, at);
+                    if (f >> 32) ones |= open & (0 - open);
+                    else if (f & 0xFFFF) left[n_left++] = (uint64_t)(i * d + at) << 16 | (uint64_t)(f & 0xFFFF);
+                }
+                uint64_t *const word = out + i * width + j / 64;
+                *word = j % 64 ? *word | (uint64_t)ones << 32 : ones;
+            }
+        }
+    }
+    return n_left;
+}
+#define DPESTIM_DUCHI_WIDE 1
+#else
+#define DPESTIM_DUCHI_WIDE 0
+#endif
+
+static inline size_t dpestim_duchi_signs_values(const double *x, const double *low, const double *high,
+                                                const double *scale, const uint16_t *lanes, size_t n, size_t d,
+                                                size_t stride, uint64_t *out, uint64_t *left) {
+#if DPESTIM_DUCHI_WIDE
+    if (dpestim_wide_bits() == 512)
+        return dpestim_duchi_signs_wide(x, low, high, scale, lanes, n, d, stride, out, left);
+#endif
+    return dpestim_duchi_signs_plain(x, low, high, scale, lanes, n, d, stride, out, left);
+}
 
 /* Replace the signs v of rows by the answer to them; return how many rows need another round (their v is left).
  * words: of every row one to decide, then the bits of a draw u. rows: which rows they are for, or NULL for all. */

@@ -121,6 +121,26 @@ def test_agreements_of_long_rows_follow_their_law(d):
     assert np.abs(share - share.mean()).max() < 5 * math.sqrt(0.25 / n)
 
 
+@pytest.mark.parametrize("d", [1, 5, 31, 32, 33, 64, 65, 96, 130])
+def test_values_become_the_signs_of_their_fixed_points(d):
+    """Values at and beyond bounds, next to them, infinite and missing, whose lanes often equal their upper half."""
+    rng = np.random.default_rng(d)
+    for n in (1, 15, 16, 17, 50):
+        low, high = rng.uniform(-1.5, -0.5, d), rng.uniform(0.5, 1.5, d)
+        kinds = rng.integers(0, 9, (n, d))
+        edges = [np.full(d, np.nan), np.full(d, np.inf), np.full(d, -np.inf), low, high, np.nextafter(high, 0)]
+        x = np.choose(np.minimum(kinds, 6), [*edges, rng.uniform(-2, 2, (n, d))])
+        scale, fixed = 2.0**32 / (high - low), np.empty((n, d), np.int64)
+        duchi.encode(x, low, high, scale, fixed)
+        lanes = rng.integers(0, 1 << 16, (n, d + n % 3), dtype=np.uint16)
+        lanes[:, :d] = np.where(rng.random((n, d)) < 0.5, np.minimum(fixed >> 16, 65_535), lanes[:, :d])
+        found = []
+        for rounded, *rows in ((duchi.signs, fixed), (duchi.signs_of, x, low, high, scale)):
+            out, left = np.empty((n, -(-d // 64)), np.uint64), np.empty(n * d, np.uint64)
+            found.append((sorted(left[: rounded(*rows, lanes, out, left)].tolist()), out.tolist()))
+        assert found[0] == found[1]
+
+
 @pytest.mark.parametrize("d", [1, 3, 64, 65, 130])
 def test_sixteen_bits_decide_or_leave_open(d):
     """All lanes next to a fixed point's upper half, in one row or the other: with 16 more bits it is 32 that decide."""
