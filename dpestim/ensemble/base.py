@@ -15,7 +15,7 @@ from dpestim.central.model import CentralModel
 from dpestim.ensemble.pairs import Pairs, grouped
 from dpestim.ensemble.parts import PartHistograms, forget
 from dpestim.ensemble.rounds import Cost, Histograms, boost, unsure_of
-from dpestim.parallel import check_n_jobs, one_thread
+from dpestim.parallel import check_n_jobs
 from dpestim.passes import NO_TARGETS, Blueprint, CountRows, InProcesses
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.progress import Progress, check_verbose
@@ -247,11 +247,10 @@ class Boosting(BinnedColumns, CentralModel):
             return list(zip(more_terms(first), [*map(trial._size, trial._sides[first:])],
                             [*map(tuple, trial._sides[first:])]))
 
-        with one_thread(_MERGED):  # (several threads would only wait for each other)
-            curves, groups = boost(rows, ordered, _MERGED, cost.n_rounds, kind, law.variance_steps * cost.unit**2,
-                                   law.variance_steps / cost.weight**2, n_rows if replaces else None,
-                                   math.sqrt(law.variance_steps) / cost.square if cost.squares else 0.0,
-                                   cost.lead, pure=cost.pure, later=later if pairs else None, done=progress.done)
+        curves, groups = boost(rows, ordered, _MERGED, cost.n_rounds, kind, law.variance_steps * cost.unit**2,
+                               law.variance_steps / cost.weight**2, n_rows if replaces else None,
+                               math.sqrt(law.variance_steps) / cost.square if cost.squares else 0.0,
+                               cost.lead, pure=cost.pure, later=later if pairs else None, done=progress.done)
         # terms have mean 0 over noisy counts; what that takes away is the intercept
         means = [curve.mean(curve.scores)[0] for curve in curves]
         trial.intercept_ = np.sum(means, axis=0) * self._half(learned) + self._middle(learned)
