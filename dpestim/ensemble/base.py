@@ -9,10 +9,9 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dpestim.accounting import RenyiCurve
+from dpestim import accounting
 from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralModel
-from dpestim.ensemble.pairs import Pairs, grouped
 from dpestim.ensemble.parts import PartHistograms, forget
 from dpestim.ensemble.rounds import Cost, Histograms, boost, unsure_of
 from dpestim.parallel import check_n_jobs
@@ -223,10 +222,14 @@ class Boosting(BinnedColumns, CentralModel):
         if self.max_iter is None and replaces and cost.is_clear(rest, delta, n_rows):
             cost = replace(cost, n_rounds=2).leading(rest, delta, n_rows)
         law = cost.law(rest, delta)  # what could fail, fails before the charge
-        pairs = Pairs.of(trial._candidates, int(self.interactions), for_pairs, cost) if for_pairs else None
+        pairs = None
+        if for_pairs:
+            from dpestim.ensemble.pairs import Pairs, grouped
+
+            pairs = Pairs.of(trial._candidates, int(self.interactions), for_pairs, cost)
         guarantee = self._guarantee(epsilon, delta)
         if delta and guarantee.is_finite:
-            curve = law.curve if rest == epsilon else law.curve + RenyiCurve.pure(epsilon - rest)
+            curve = law.curve if rest == epsilon else law.curve + accounting.RenyiCurve.pure(epsilon - rest)
             guarantee = replace(guarantee, curve=curve)
         self._charge(guarantee, n_rows if replaces else None, getattr(trial, "feature_names_in_", ()))
         self._warn_if_inferred()
