@@ -9,13 +9,14 @@ from types import MappingProxyType
 
 #: Rows of a table that are shown in a notebook; a frame has all of them.
 _MOST_ROWS = 200
-#: Characters that nobody sees, and that would write a line anew, or turn the text around them.
-_ORDERS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+")
+#: Characters that nobody sees, and that would write a line anew, or turn the text around them; `re` compiles it when
+#: something is first shown.
+_ORDERS = r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+"
 
 
 def one_line(text):
     """Return a text without what breaks lines or turns their direction: names and questions may be of strangers."""
-    return _ORDERS.sub(" ", text)
+    return re.sub(_ORDERS, " ", text)
 
 
 class Table:

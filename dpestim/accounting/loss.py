@@ -17,8 +17,6 @@ from dpestim.accounting.loss_pairs import (
     discrete_laplace,
     discrete_pair,
 )
-from dpestim.accounting.renyi import RenyiCurve, law_of
-from dpestim.accounting.sums import Composition
 from dpestim.privacy.concentrated import Face
 from dpestim.privacy.rounding import (
     LARGEST,
@@ -90,7 +88,12 @@ class PrivacyLossDistribution(Series):
 
     def __init__(self, pieces, is_sampled=False):
         super().__init__(pieces, is_sampled)
-        self._sum = Composition(pieces)
+
+    @cached_property
+    def _sum(self):
+        from dpestim.accounting.sums import Composition  # (a fit keeps what it may cost, and adds nothing up)
+
+        return Composition(self._pieces)
 
     def __repr__(self):
         return f"<PrivacyLossDistribution of {self.n_releases} releases, {len(self._pieces)} of them different>"
@@ -232,6 +235,8 @@ class PrivacyLossDistribution(Series):
 
     def weaker(self):
         """Return the `RenyiCurve` that follows from it, or None where a loss may be infinite."""
+        from dpestim.accounting.renyi import RenyiCurve, law_of
+
         laws = Counter()
         for pair, count in self._pieces.items():
             law = law_of(pair)

@@ -5,8 +5,8 @@ from dataclasses import replace
 from numbers import Integral, Real
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.isotonic import isotonic_regression
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.covariance.base import ScatterModel, units_of
@@ -219,7 +219,7 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         covariance = scatter.repaired(self.shrinkage) * units * (n_rows / max(1, n_rows - 1))
         values = np.maximum(np.einsum("ij,jk,ik->i", vectors, covariance, vectors), 0.0)
         # (in their order, which is that of the noisy matrix: the nearest variances that fall)
-        values = isotonic_regression(values, increasing=False)
+        values = isotonic_regression(values, increasing=False).x
         shares = values / values.sum() if values.sum() > 0 else np.zeros(len(values))
         k = len(values) if self.n_components is None else self.n_components
         if not isinstance(k, Integral):

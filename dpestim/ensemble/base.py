@@ -9,10 +9,9 @@ from numbers import Integral, Real
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from dpestim.accounting import RenyiCurve
+from dpestim import accounting
 from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralModel
-from dpestim.ensemble.pairs import Pairs, grouped
 from dpestim.ensemble.parts import PartHistograms, forget
 from dpestim.ensemble.rounds import Cost, Histograms, boost, unsure_of
 from dpestim.parallel import check_n_jobs, one_thread, run
@@ -223,10 +222,14 @@ class Boosting(BinnedColumns, CentralModel):
         if self.max_iter is None and replaces and cost.is_clear(rest, delta, n_rows):
             cost = replace(cost, n_rounds=2).leading(rest, delta, n_rows)
         law = cost.law(rest, delta)  # what could fail, fails before the charge
-        pairs = Pairs.of(trial._candidates, int(self.interactions), for_pairs, cost) if for_pairs else None
+        pairs = None
+        if for_pairs:
+            from dpestim.ensemble.pairs import Pairs, grouped
+
+            pairs = Pairs.of(trial._candidates, int(self.interactions), for_pairs, cost)
         guarantee = self._guarantee(epsilon, delta)
         if delta and guarantee.is_finite:
-            curve = law.curve if rest == epsilon else law.curve + RenyiCurve.pure(epsilon - rest)
+            curve = law.curve if rest == epsilon else law.curve + accounting.RenyiCurve.pure(epsilon - rest)
             guarantee = replace(guarantee, curve=curve)
         self._charge(guarantee, n_rows if replaces else None, getattr(trial, "feature_names_in_", ()))
         self._warn_if_inferred()
@@ -247,13 +250,13 @@ class Boosting(BinnedColumns, CentralModel):
             return list(zip(more_terms(first), [*map(trial._size, trial._sides[first:])],
                             [*map(tuple, trial._sides[first:])]))
 
-        with one_thread(_MERGED):  # (several threads would only wait for each other)
-            curves, groups = boost(rows, ordered, _MERGED, cost.n_rounds, kind, law.variance_steps * cost.unit**2,
-                                   law.variance_steps / cost.weight**2, n_rows if replaces else None,
-                                   math.sqrt(law.variance_steps) / cost.square if cost.squares else 0.0,
-                                   cost.lead, pure=cost.pure, later=later if pairs else None, done=progress.done)
-            unsure = unsure_of(curves[0], float(curves[0].counts[0]), law.variance_steps * cost.unit**2 * 9 / 8
-                               / cost.n_rounds, kind)
+        curves, groups = boost(rows, ordered, _MERGED, cost.n_rounds, kind, law.variance_steps * cost.unit**2,
+                               law.variance_steps / cost.weight**2, n_rows if replaces else None,
+                               math.sqrt(law.variance_steps) / cost.square if cost.squares else 0.0,
+                               cost.lead, pure=cost.pure, later=later if pairs else None, done=progress.done)
+        unsure = unsure_of(curves[0], float(curves[0].counts[0]), law.variance_steps * cost.unit**2 * 9 / 8
+                           / cost.n_rounds, kind)
+        with one_thread(max(len(curve.scores) for curve in curves)):  # (several would only wait for each other)
             errors = run(lambda first, last: [c.deviations(unsure) for c in curves[1 + first:1 + last]],
                          len(curves) - 1, self.n_jobs)
         # terms have mean 0 over noisy counts; what that takes away is the intercept

@@ -11,6 +11,7 @@ each, and average it out. Laplace noise grows with their number, so one is best 
 """
 
 import math
+from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
 
@@ -355,6 +356,12 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
     done : callable, default=None
         Told how many rounds are over.
     """
+    with ExitStack() as stack:  # (from the first wide term on, BLAS has one thread)
+        return _boosted(stack, rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows, squared, lead, pure,
+                        later, done)
+
+
+def _boosted(stack, rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows, squared, lead, pure, later, done):
     everybody = float(rows.counts(0)[0])
     total = float(n_rows) if n_rows else max(everybody, math.sqrt(counted), 1.0)
     start, curvature = start_of(rows.sums(0), total, math.sqrt(noise) / lead, kind)
@@ -377,6 +384,7 @@ def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, sq
             group = _and_missing(np.arange(size - 1) * min(size - 1, _FINE * wide) // (size - 1))
         rows.merge(term, group)
         known, left = settled(rows.counts(term), total, counted) if term else (np.array([total]), 0.0)
+        stack.enter_context(parallel.one_thread(len(known)))  # (several threads would only wait for each other)
         joint = _and_missing(merged(known[:-1], wide, n_bins - 1)) if in_order is True else np.arange(size)
         uncertain, held = np.sqrt(left * np.bincount(joint)), np.bincount(joint, weights=known)
         doubt = _DOUBT / n_rounds  # (several rounds mend what a long step did)

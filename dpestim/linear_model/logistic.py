@@ -13,7 +13,6 @@ from dpestim.linear_model.losses import LOGISTIC
 from dpestim.linear_model.parts import PartRows, Rows
 from dpestim.linear_model.release import COLUMNS, release
 from dpestim.linear_model.shapes import BINARY, OneVersusRest, Softmax
-from dpestim.linear_model.softmax import SoftmaxLoss
 from dpestim.linear_model.stretch import stretched
 from dpestim.passes import NO_TARGETS, Blueprint, CountRows
 from dpestim.privacy.exact import canonical_epsilon
@@ -267,6 +266,8 @@ class DPLogisticRegression(LinearClassifier):
         if self.perturbation == "functional":
             return law.draw(rows.products(self._kinds(n_classes)), len(rows), source)
         if law.shape.blocks > 1:
+            from dpestim.linear_model.softmax import SoftmaxLoss
+
             loss = SoftmaxLoss(rows.X, rows.codes, n_classes, norm, intercept, self.n_jobs, offset)
             integers, step = release(loss, law, source, 0)
             return loss.basis @ np.array([step * k for k in integers], dtype=np.float64).reshape(-1, loss.width)

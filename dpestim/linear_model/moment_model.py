@@ -10,9 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralRegressor
 from dpestim.inputs import check_target, target_numbers
-from dpestim.linear_model.adassp import AdaptiveRelease
 from dpestim.linear_model.domain import OfDomain
-from dpestim.linear_model.functional import constant_of, functional_release, ridge_of
 from dpestim.linear_model.shrinkage import shrunken, trimmed
 from dpestim.linear_model.unshrunken import unshrunken
 from dpestim.models import checked_number
@@ -177,8 +175,12 @@ class MomentRegressor(OfDomain, CentralRegressor, OnePassModel):
         """Return the release of moments, or raise ValueError."""
         replaces, d = self._replaces, rows.n_columns
         if self.method == "functional":
+            from dpestim.linear_model.functional import functional_release
+
             return functional_release(rows, epsilon, self.sensitivity, replaces)
         if self.method == "adassp":
+            from dpestim.linear_model.adassp import AdaptiveRelease
+
             return AdaptiveRelease(rows, epsilon, delta, replaces)
         weights = gaussian_weights(replaces, rows.fit_intercept) if delta else laplace_weights(
             replaces, rows.fit_intercept, d)
@@ -204,6 +206,8 @@ class MomentRegressor(OfDomain, CentralRegressor, OnePassModel):
         with np.errstate(all="ignore"):
             penalty = np.minimum(float(getattr(self, "alpha", 0.0)) * per * per, 1e100)
         if self.method == "functional":
+            from dpestim.linear_model.functional import constant_of, ridge_of
+
             constant = constant_of(rows, self.sensitivity) / REACH
             found = trimmed(moments, ridge_of(moments), rows.fit_intercept, constant)
         elif self.method == "adassp":

@@ -9,9 +9,6 @@ from sklearn.base import OneToOneFeatureMixin
 from dpestim.models import checked_number
 from dpestim.preprocessing.base import BoundedTransformer, scaled_norm
 from dpestim.statistics.calibrated_noise import equal_shares, noise_for
-from dpestim.statistics.quantiles import Quantile
-from dpestim.statistics.ranks import ranked
-from dpestim.statistics.sums import column_sums
 
 #: Rows that are mapped at a time, which stay in the cache.
 _BLOCK = 1 << 11
@@ -117,6 +114,8 @@ class DPStandardScaler(OneToOneFeatureMixin, BoundedTransformer):
         return bool(self.with_mean), bool(self.with_std)
 
     def _sums(self, data, domain):
+        from dpestim.statistics.sums import column_sums
+
         sums, squares = column_sums(data, domain, [(j, j) for j in range(len(domain))] if self.with_std else ())
         return [*sums, *squares]
 
@@ -264,13 +263,19 @@ class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
         return (self._learns_more(),)
 
     def _sums(self, data, domain):
-        return ranked(data, domain) if self._learns_more() else []
+        if not self._learns_more():
+            return []
+        from dpestim.statistics.ranks import ranked
+
+        return ranked(data, domain)
 
     def _learn(self, n_rows, totals, grids, epsilon, delta):
         low, high = (np.array([getattr(grid, end) for grid in grids]) for end in ("low", "high"))
         start, stop = _pair("feature_range", self.feature_range)
         ends = None
         if self.quantiles is not None:
+            from dpestim.statistics.quantiles import Quantile
+
             inner = Quantile(epsilon, q=list(self.quantiles), bounds=(low, high), neighbours="substitution")
             ends = inner._prepared(n_rows, totals, len(grids))
 

@@ -1,7 +1,6 @@
 """What noise bits hide: a proven bound on delta for protocols whose messages are bits. The proof: ``coins.md``."""
 
 import math
-from itertools import pairwise
 
 import numpy as np
 from scipy.special import betaincc, gammaln, xlog1py, xlogy
@@ -10,6 +9,8 @@ from scipy.special import betaincc, gammaln, xlog1py, xlogy
 _ROUNDING = 1e-11
 #: Where logarithms of factorials are part of it.
 _OF_PMF = 1e-9
+#: Parts of a number of coins within which a sum is not told from an integer: far above its rounding, and that of e.
+_NEAR = 1e-12
 #: Numbers of coins that are looked at one by one, or in so many steps; in fewer where a user has several bits.
 _STEPS, _FEW_STEPS = 2048, 64
 #: Probabilities of a user's own bits that are not looked at, together: they count as if nothing hid them.
@@ -48,12 +49,28 @@ def delta_among(epsilon, flip, n, p, n_bits=1):
     numbers = high - low + 1
     step = -(-numbers // (_STEPS if n_bits == 1 or numbers <= 4 * _FEW_STEPS else _FEW_STEPS))
     at = np.unique(np.concatenate([[0], np.arange(low, high + 1, step)]))
+    if n_bits == 1:
+        at = _that_matter(at, epsilon, flip, n, p)
     # each number of fair coins stands for all up to the next one: fewer hide less
     upto = np.append(_cdf(at[1:] - 1, n, p), 1.0)
     shares = np.diff(upto, prepend=0.0) + _ROUNDING * upto
     if n_bits == 1:
         return min(1.0, float(shares @ _one_among(epsilon, flip, at)))
     return _mixture(shares, at, _Bits(epsilon, flip, n_bits).among)
+
+
+def _that_matter(at, epsilon, flip, n, p):
+    """Return the numbers of coins, less those on both sides that matter less than rounding even if they hid nothing."""
+    if len(at) < 4 * _APART:
+        return at
+    middle, deviation = n * p, math.sqrt(n * p)
+    most = int(np.searchsorted(at, middle + _REACH / 2 * (deviation + 1)))  # (the last one stands for all above)
+    usual = min(int(np.searchsorted(at, middle)), len(at) - 2)
+    ends = usual - np.unique(np.linspace(0, usual, _APART).astype(int))  # falling: how many are left out
+    below = _cdf(np.append(at[ends], at[usual + 1]) - 1, n, p)
+    total = (below[-1] - below[0]) * float(_one_among(epsilon, flip, at[usual : usual + 1])[0])
+    first = max((int(k) for k, share in zip(ends, below) if share <= _ROUNDING * total), default=0)
+    return np.append(0, at[max(first, 1) : most + 1])
 
 
 def _mixture(shares, at, delta_of):
@@ -86,13 +103,20 @@ def _one_among(epsilon, flip, n_coins):
     more, less = (1 - flip) - e * flip + 2.0**-51 * (1 + e), e * (1 - flip) - flip  # (not below the truth)
     if more <= 0:  # the bit keeps epsilon by itself
         return np.zeros(len(n_coins))
-    at = np.ceil(more / (more + less) * (n_coins + 1)) - 1  # the largest sum that is likelier by e^epsilon
-    best = np.zeros(len(n_coins))
-    sums = [_cdf(at + k, n_coins, 0.5) for k in (-2, -1, 0, 1)]
-    for before, now in pairwise(sums):  # (rounding may be off by one)
-        upto, below = more * now, less * before
-        best = np.maximum(best, upto - below + _ROUNDING * (upto + below))
-    return best
+    end = more / (more + less) * (n_coins + 1)
+    at = np.ceil(end) - 1  # the largest sum that is likelier by e^epsilon
+    found = _gap(at, n_coins, more, less)
+    # (rounding may be off by one, but only near an integer)
+    doubtful = np.flatnonzero(np.abs(end - np.round(end)) <= _NEAR / max(1 - 2 * flip, _NEAR) * (n_coins + 1))
+    for k in (-1, 1) if len(doubtful) else ():
+        found[doubtful] = np.maximum(found[doubtful], _gap(at[doubtful] + k, n_coins[doubtful], more, less))
+    return np.maximum(found, 0.0)
+
+
+def _gap(t, n_coins, more, less):
+    """Return an upper bound of the probability of a sum of at most t, less what e^epsilon times the other allows."""
+    upto, below = more * _cdf(t, n_coins, 0.5), less * _cdf(t - 1, n_coins, 0.5)
+    return upto - below + _ROUNDING * (upto + below)
 
 
 class _Bits:

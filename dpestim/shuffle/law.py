@@ -110,20 +110,26 @@ def smallest(fits, low, high):
     return -largest(lambda k: fits(-k), -high, -low)
 
 
-def first_below(value, low, high):
+def first_below(value, low, high, above=None, below=None):
     """Return the smallest integer from low to high at which a falling function is at most 0, which it is at high.
 
-    As `smallest`, with fewer calls: lines through the ends, and halves where these do not get near.
+    As `smallest`, with fewer calls: lines through the latest two points, and halves where these do not get near.
+    `above` and `below` are the values at the ends, nearly, where they are known.
     """
-    above, below = value(low), value(high)
-    if above <= 0:
+    last, at = (low, value(low) if above is None else above), (high, value(high) if below is None else below)
+    if last[1] <= 0:
         return low
-    halve = False
+    widths = []
     while high - low > 1:
-        width = high - low
-        share = above / (above - below) if below < 0 and not halve else 0.5
-        at = min(max(round(low + share * width), low + 1), high - 1)
-        found = value(at)
-        low, above, high, below = (at, found, high, below) if found > 0 else (low, above, at, found)
-        halve = 2 * (high - low) > width
+        widths.append(high - low)
+        slow = len(widths) > 2 and 2 * widths[-1] > widths[-3]
+        rise = at[1] - last[1]
+        root = (low + high) / 2
+        if slow:
+            widths.clear()
+        elif rise and math.isfinite(rise):
+            root = at[0] - at[1] / rise * (at[0] - last[0])
+        k = min(max(math.ceil(root), low + 1), high - 1)
+        last, at = at, (k, value(k))
+        low, high = (k, high) if at[1] > 0 else (low, k)
     return high

@@ -8,7 +8,6 @@ import numpy as np
 
 from dpestim import accounting
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
-from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.central.additive.law import LARGEST, NoiseLaw
 from dpestim.records import record
 
@@ -76,6 +75,8 @@ def noise_for(epsilon, delta, l1, l2_squared, size, parts=1):
         if not delta:
             raise
     if delta:
+        from dpestim.central.additive.gaussian import RoundedGaussianLaw
+
         root = Fraction(math.isqrt(l2_squared << 80) + 1, unit << 40)
         moved = root + (Fraction(math.isqrt(size << 80) + 1, 1 << 40) if rounding else 0)
         if math.isqrt(l2_squared) ** 2 == l2_squared and not rounding:
@@ -86,6 +87,8 @@ def noise_for(epsilon, delta, l1, l2_squared, size, parts=1):
 
 def curve_of_either(epsilon, delta):
     """Return what is known of noise of this budget, normal or not: which it is may follow from private bounds."""
+    from dpestim.central.additive.gaussian import RoundedGaussianLaw
+
     normal = RoundedGaussianLaw(epsilon, delta, Fraction(1), 0).curve.rho
     renyi = accounting.RenyiCurve
     return renyi.largest([renyi.concentrated(normal), renyi.pure(epsilon)])

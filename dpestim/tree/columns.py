@@ -12,8 +12,6 @@ from dpestim.models import PrivateModel
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount
 from dpestim.statistics.one_pass import range_of
-from dpestim.statistics.quantiles import Quantile
-from dpestim.statistics.ranks import ranked
 from dpestim.statistics.summary import grids_of
 from dpestim.tree.binning import NumberBins, category_bins, checked_bins, codes_of, edges_of, encoders_of, number_part
 
@@ -165,6 +163,8 @@ class BinnedColumns(PrivateModel):
         at = [k for k, j in enumerate(ends) if j not in declared]
         if not share or not at:
             return None, epsilon
+        from dpestim.statistics.ranks import ranked
+
         places, n_bins = [list(ends)[k] for k in at], int(self.n_bins)
         bounds = tuple(np.array([ends[j][side] for j in places]) for side in (0, 1))
         wanted = self._quantiles(share, n_rows, len(places), n_bins, bounds)
@@ -183,6 +183,8 @@ class BinnedColumns(PrivateModel):
         if relation is Neighbours.SUBSTITUTION:
             k = max(1, math.floor(math.sqrt(n_rows * float(epsilon) / (_ROWS * n_columns))))
         k = min(k, n_bins - 1)
+        from dpestim.statistics.quantiles import Quantile
+
         return Quantile(epsilon, q=[(i + 1) / (k + 1) for i in range(k)], bounds=bounds, neighbours=relation.value)
 
 

@@ -16,24 +16,41 @@ from dpestim.records import record
 
 #: The kernel's digits reach numbers that are larger with a probability below e^-24; most digits that it has.
 _REACH, _MOST_DIGITS = 24, 60
+#: Of powers of bounds that are multiplied up.
+_BITS = 192
 #: Sensitivities up to which losses are added up as those of integers, and from which on a step more is none.
 _COARSE, _FINE = 64, Fraction(4096)
+
+
+def n_digits_of(rate):
+    """Return how many binary digits of a geometric number of this rate the kernel draws."""
+    n = max(1, (math.ceil(_REACH / rate) - 1).bit_length())
+    if n > _MOST_DIGITS:
+        raise ValueError("epsilon is too small for the sensitivity, because the noise would exceed 64-bit integers: "
+                         "take a larger epsilon")
+    return n
 
 
 @lru_cache(maxsize=256)  # (of public numbers; every fit makes its laws anew, and they are the same ones)
 def digit_laws(rate):
     """Return (the probability of each binary digit of a geometric number of this rate, that of exceeding them)."""
-    n = next((n for n in range(1, _MOST_DIGITS + 1) if rate * (1 << n) >= _REACH), None)
-    if n is None:
-        raise ValueError("epsilon is too small for the sensitivity, because the noise would exceed 64-bit integers: "
-                         "take a larger epsilon")
+    n = n_digits_of(rate)
     return tuple(binary_digit(rate * (1 << k)) for k in range(n)), power(rate * (1 << n))
 
 
 @lru_cache(maxsize=256)
 def _thresholds_of(rate):
-    digits, overflow = digit_laws(rate)
-    found = np.array([threshold(p, 32) for p in (*digits, overflow)], np.uint32)
+    """Return the first 32 bits of these probabilities: squares of bounds around e^-rate are bounds for later digits."""
+    low, high = (math.floor(end * (1 << _BITS)) + k for k, end in enumerate(exp_bounds(rate, 60)))
+    found = []
+    for _ in range(n_digits_of(rate)):
+        found.append([(y << 32) // ((1 << _BITS) + y) for y in (low, high)])
+        low, high = low * low >> _BITS, (high * high >> _BITS) + 1
+    found.append([low >> _BITS - 32, high >> _BITS - 32])
+    if any(below != above for below, above in found):  # (hardly ever)
+        digits, overflow = digit_laws(rate)
+        found = [[threshold(p, 32)] for p in (*digits, overflow)]
+    found = np.array([first for first, *_ in found], np.uint32)
     found.flags.writeable = False
     return found
 
@@ -45,7 +62,7 @@ class DiscreteLaplaceLaw(NoiseLaw):
     norm: ClassVar = 1
 
     def __post_init__(self):
-        _ = self._lanes  # ValueError, where integers are too small
+        n_digits_of(self.rate_of_decay)  # ValueError, where integers are too small
 
     @property
     def rate_of_decay(self):
@@ -73,7 +90,7 @@ class DiscreteLaplaceLaw(NoiseLaw):
     @cached_property
     def per(self):
         """Words an attempt: lanes for the sign, every digit and the overflow."""
-        return (len(self._lanes[0]) + 3) // 2
+        return (n_digits_of(self.rate_of_decay) + 3) // 2
 
     @cached_property
     def rate(self):

@@ -52,23 +52,28 @@ class Fakes(ShuffleLaw):
     def _least(self):
         """Return (places, words for each category in each): the fewest fakes that are enough, to a relative 2^-14."""
         epsilon, delta, most = float_down(self.epsilon), float_down(self.delta), WORD // self.n_categories
+
+        def gap(other):  # (delta falls about exponentially, so its logarithm is nearly a line)
+            found = self._delta(epsilon, self.n_honest, places, other)
+            distance = math.log(max(found, _LEAST) / delta)
+            return max(distance, _LEAST) if found > delta else min(distance, 0.0)
+
         places = 1
-        while self._delta(epsilon, self.n_honest, places, most) > delta:
+        while (below := gap(most)) > 0:
             places *= 2
             if places > _MOST:
                 raise ValueError(f"n_users must be larger: {self.n_honest} honest users would have to send more than "
                                  f"{_MOST} fake messages each to hide {self.n_categories} categories")
-        high = most
-        while high > 1 << 20 and self._delta(epsilon, self.n_honest, places, high // 2) <= delta:
-            high //= 2
+        high, above = most, None
+        while high > 1 << 20 and above is None:
+            found = gap(high // 2)
+            if found > 0:
+                above = found
+            else:
+                high, below = high // 2, found
         step = max(1, high >> _PRECISION)
-
-        def short(k):  # (delta falls about exponentially, so its logarithm is nearly a line)
-            found = self._delta(epsilon, self.n_honest, places, min(high, k * step))
-            gap = math.log(max(found, _LEAST) / delta)
-            return max(gap, _LEAST) if found > delta else min(gap, 0.0)
-
-        steps = first_below(short, max(1, high // (2 * step)), high // step + 1)
+        steps = first_below(lambda k: gap(min(high, k * step)), max(1, high // (2 * step)), high // step + 1, above,
+                            below)
         return places, min(high, steps * step)
 
     def delta_at(self, epsilon, n_honest):

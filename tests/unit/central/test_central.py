@@ -21,7 +21,7 @@ from dpestim.central import (
     StaircaseMechanism,
 )
 from dpestim.central.additive.discrete_gaussian import DiscreteGaussianLaw
-from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
+from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw, _thresholds_of, digit_laws
 from dpestim.central.additive.gaussian import RoundedGaussianLaw, _at_most
 from dpestim.central.additive.normal import (
     analytic_delta,
@@ -124,6 +124,13 @@ def test_a_tie_in_any_lane_is_left_to_be_settled():
             assert (decided, written) == ((0, 0) if tied else (1, int(lane < n and off < 0)))
             if written:
                 assert out[0] == -(1 << lane)
+
+
+@pytest.mark.parametrize("rate", [Fraction(1), Fraction(1, 3), Fraction(23), Fraction(7, 10**12),
+                                  Fraction(10**9 + 7, 10**8)])
+def test_first_digits_are_those_of_each_probability(rate):
+    digits, overflow = digit_laws(rate)
+    assert _thresholds_of(rate).tolist() == [threshold(p, 32) for p in (*digits, overflow)]
 
 
 def test_settled_digits_decide_a_tie_both_ways():

@@ -4,6 +4,8 @@ import ast
 import importlib
 import pickle
 import pkgutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,3 +53,21 @@ def test_names_that_are_not_there_are_refused_as_in_any_package(path):
     for name in package.__all__:
         item = getattr(package, name)
         assert pickle.loads(pickle.dumps(item)) is item
+
+
+@pytest.mark.parametrize(("fit", "others"), [
+    ("local import MeanEstimator, PMTransformer\nMeanEstimator(PMTransformer(1.0, bounds=(-3, 3))).fit(X)",
+     "local.numbers.sdpm local.numbers.privunit local.numbers.duchi local.categories.grr"),
+    ("linear_model import DPLinearRegression\n"
+     "DPLinearRegression(delta=1e-6, bounds=(-3, 3), target_bounds=(0, 1)).fit(X, y)",
+     "accounting.sums accounting.renyi linear_model.adassp linear_model.functional"),
+    ("ensemble import DPGradientBoostingClassifier\n"
+     "DPGradientBoostingClassifier(bounds=(-3, 3), classes=[0, 1]).fit(X, y)\n"
+     "assert not parallel._controller.cache_info().currsize",  # (looking at all libraries takes 10 ms)
+     "ensemble.pairs statistics.quantiles statistics.ranks central.selection.exponential"),
+], ids=["mean", "linear", "boosting"])
+def test_who_fits_one_estimator_does_not_load_the_others(fit, others):
+    program = (f"import sys\nimport numpy as np\nfrom dpestim import parallel\nX = np.linspace(-2, 2, 1000)[:, None]\n"
+               f"y = (X[:, 0] > 0).astype(int)\nfrom dpestim.{fit}\nprint(*sys.modules)")
+    found = subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, capture_output=True, text=True)
+    assert not {f"dpestim.{name}" for name in others.split()} & set(found.stdout.split())

@@ -79,6 +79,14 @@ def test_coins_bound_from_above_where_numbers_are_taken_in_steps():
         assert truth <= bound <= 1.2 * truth + 1e-12
 
 
+@pytest.mark.parametrize("p", [0.05, 0.085, 0.2, 0.4])
+def test_numbers_of_coins_that_are_left_out_matter_less_than_rounding(p):
+    """Deltas from 10^-4 to 10^-22: the less delta is, the more matter numbers far below the usual one."""
+    numbers = np.arange(1001)
+    truth = float(stats.binom(1000, p).pmf(numbers) @ _one_among(1.0, 0.0, numbers))
+    assert truth * (1 - 1e-10) <= delta_among(1.0, 0.0, 1000, p) <= truth * (1 + 1e-7)
+
+
 @pytest.mark.parametrize("n", [1, 2, 5, 10])
 @pytest.mark.parametrize("flip", [0.05, 0.2, 0.4])
 def test_a_boolean_sum_of_few_tells_no_more_than_the_bound(n, flip):
