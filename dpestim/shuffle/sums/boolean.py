@@ -178,7 +178,7 @@ class BooleanSum(SumProtocol):
     >>> says_yes = np.arange(100_000) < 30_000
     >>> protocol = BooleanSum(1.0, delta=1e-6, random_state=0).fit(says_yes.reshape(-1, 1))
     >>> protocol.sum_.round(), protocol.standard_error_.round(1)
-    (array([29995.]), array([6.5]))
+    (array([30001.]), array([6.5]))
     """
 
     _randomizer = NoisyBit
