@@ -39,7 +39,7 @@ from dpestim._core import build, rare
 _CHUNK = 1 << 21
 _ZEROS = memoryview(bytes(_CHUNK))
 #: Bytes from which on GCM is faster, its set-up included, and the most that one nonce allows.
-_GCM_LEAST, _GCM_MOST = 1 << 18, 16 * ((1 << 32) - 2)
+_GCM_LEAST, _GCM_MOST = 1 << 17, 16 * ((1 << 32) - 2)
 #: Bytes up to which the first draw of a reader is made as one message of GCM.
 _MESSAGE_MOST = 1 << 12
 #: Words a block, where a mechanism says nothing else.
@@ -214,7 +214,7 @@ class WordReader:
         return self._encrypted(counters).view(np.uint64)[::2]
 
     def below(self, stage, column, block, start, lanes, last):
-        """Return (places k, numbers) of numbers up to `last`: 16 digits are lanes[k], 48 of the word at start + k.
+        """Return (places k, numbers) of numbers up to `last`: 8 digits are lanes[k], 56 of the word at start + k.
 
         These are words as `sparse` draws them, where lanes leave open whether the number is below.
         """
@@ -223,7 +223,7 @@ class WordReader:
         if "open" not in self._buffers or len(self._buffers["open"][0]) < size:
             self._buffers["open"] = np.empty(size, np.int64), np.empty((size, 16), np.uint8)
         places, counters = self._buffers["open"]
-        found = rare.open_places(lanes, last >> 48, int.from_bytes(head, "big"), start + _OFFSET, places, counters)
+        found = rare.open_places(lanes, last >> 56, int.from_bytes(head, "big"), start + _OFFSET, places, counters)
         places, numbers = places[:found].copy(), np.empty(found, np.uint64)
         if found:
             found = rare.settle(lanes, self._encrypted(counters[:found]).view(np.uint64), last, places, numbers)
@@ -283,21 +283,21 @@ class Words:
         drawn = self._reader.dense(stage, *self._at, self._first // 2, size).view(_HALF)
         return drawn[skip : skip + self._n_rows]
 
-    def quarters(self, stage, per_row=1):
-        """Return per_row 16-bit numbers for every row: four of a word, in the order of places row * per_row + slot."""
-        self._draw(stage, ("quarters", per_row))
+    def eighths(self, stage, per_row=1):
+        """Return per_row 8-bit numbers for every row: eight of a word, in the order of places row * per_row + slot."""
+        self._draw(stage, ("eighths", per_row))
         start, size = self._first * per_row, self._n_rows * per_row
-        skip = start % 4
-        drawn = self._reader.dense(stage, *self._at, start // 4, (skip + size + 3) // 4)
-        return drawn.view(np.uint16)[skip : skip + size]
+        skip = start % 8
+        drawn = self._reader.dense(stage, *self._at, start // 8, (skip + size + 7) // 8)
+        return drawn.view(np.uint8)[skip : skip + size]
 
     def below(self, limit, stage, rare_stage, per_row=1):
         """Return (places row * per_row + slot, ascending; numbers) of the uniform 64-bit numbers below a limit.
 
-        Every place has such a number. Its first 16 digits are a quarter of a word of `stage`; the other 48 are drawn,
-        as the first of a word of `rare_stage`, only where the first 16 leave open whether the number is below.
+        Every place has such a number. Its first 8 digits are an eighth of a word of `stage`; the other 56 are drawn,
+        as the first of a word of `rare_stage`, only where the first 8 leave open whether the number is below.
         """
-        lanes = self.quarters(stage, per_row)
+        lanes = self.eighths(stage, per_row)
         self._draw(rare_stage, ("sparse", per_row))
         return self._reader.below(rare_stage, *self._at, self._first * per_row, lanes, limit - 1)
 

@@ -1,14 +1,14 @@
-"""Numbers of 64 digits below a limit, of which the first 16 rule out nearly all. Words: `dpestim.rng.Words.below`."""
+"""Numbers of 64 digits below a limit, of which the first 8 rule out nearly all. Words: `dpestim.rng.Words.below`."""
 
-from libc.stdint cimport int64_t, uint8_t, uint16_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 cdef extern from "rare.h" nogil:
-    size_t dpestim_rare_places(const uint16_t *lanes, size_t n, uint16_t most, int64_t *places) noexcept
+    size_t dpestim_rare_places(const uint8_t *lanes, size_t n, uint8_t most, int64_t *places) noexcept
 
 
 def open_places(
-    const uint16_t[::1] lanes,    # IN   the first 16 digits of each number
-    uint16_t most,                # IN   the first 16 digits of the limit, less 1
+    const uint8_t[::1] lanes,     # IN   the first 8 digits of each number
+    uint8_t most,                 # IN   the first 8 digits of the limit, less 1
     uint64_t head,                # IN   the first half of every counter
     uint64_t first,               # IN   the second half of that of place 0
     int64_t[::1] places,          # OUT  where numbers may be below; has room for all
@@ -33,8 +33,8 @@ def open_places(
 
 
 def settle(
-    const uint16_t[::1] lanes,    # IN   the first 16 digits of each number
-    const uint64_t[::1] words,    # IN   two for each open place: the first 48 digits of the first are the number's last
+    const uint8_t[::1] lanes,     # IN   the first 8 digits of each number
+    const uint64_t[::1] words,    # IN   two for each open place: the first 56 digits of the first are the number's last
     uint64_t last,                # IN   the limit, less 1
     int64_t[::1] places,          # IN   the open places   OUT  those whose numbers are below the limit
     uint64_t[::1] numbers,        # OUT  these numbers
@@ -51,7 +51,7 @@ def settle(
     with nogil:
         for k in range(n):
             place = places[k]
-            number = <uint64_t>lanes[place] << 48 | words[2 * k] >> 16
+            number = <uint64_t>lanes[place] << 56 | words[2 * k] >> 8
             places[found] = place
             numbers[found] = number
             found += number <= last

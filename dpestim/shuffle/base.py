@@ -213,8 +213,10 @@ class ShuffleProtocol(Server):
 
     def _schema(self, X, strict, restart=False):
         if self.n_users is None and restart:  # those at hand are all: their number is public
-            vars(self).pop("_declared", None)
-            self._n_rows = len(self._container(X, strict))
+            n_rows = len(self._container(X, strict))
+            if n_rows != vars(self).get("_n_rows"):  # (laws depend on it: those that are kept are of another number)
+                vars(self).pop("_declared", None)
+                self._n_rows = n_rows
         X, names, columns = super()._schema(X, strict, restart)
         return X, names, columns
 

@@ -10,7 +10,7 @@ from dpestim.privacy.rounding import LARGEST, crossing, float_down
 #: Fixed points of a number between its bounds: 0 is the lower one, this the upper one.
 ONE = 1 << 48
 #: Of 2^64 words, up to how many are few: where an answer other than the usual one has no more, its words are drawn as
-#: `dpestim.rng.Words.below` draws them, a quarter of a word a place and a whole one for few of them.
+#: `dpestim.rng.Words.below` draws them, an eighth of a word a place and a whole one for few of them.
 RARELY = 1 << 60
 
 

@@ -1,59 +1,35 @@
-/* Where 16-bit numbers are small, which few are: runs without any are left at vector speed. */
+/* Where bytes are small, which few are. */
 #ifndef DPESTIM_RARE_H
 #define DPESTIM_RARE_H
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
+#include "movemask.h"
+#include "portable.h"
 #include "wide.h"
 
-#define DPESTIM_RARE_RUN 64
-#define DPESTIM_RARE_RUNS 64 /* that are asked together: a call for each would cost more than its loop does */
+#define DPESTIM_RARE_RUN 64    /* as many as a word has bits */
+#define DPESTIM_RARE_TILE 4096 /* that are compared at a time: a call for each run would cost more than its loop does */
 
-/* Whether any of a run is at most `most`, for each run. */
-DPESTIM_WIDE static void dpestim_rare_runs(const uint16_t *restrict lanes, size_t runs, uint16_t most,
-                                           uint8_t *restrict some) {
-    for (size_t r = 0; r < runs; r++) {
-        uint16_t found = 0;
-        for (size_t j = 0; j < DPESTIM_RARE_RUN; j++)
-            found |= (uint16_t)(lanes[r * DPESTIM_RARE_RUN + j] <= most);
-        some[r] = (uint8_t)found;
-    }
+/* The highest bit says whether a byte is at most `most`. */
+DPESTIM_WIDE static void dpestim_rare_compare(const uint8_t *restrict lanes, size_t n, uint8_t most,
+                                              uint8_t *restrict small) {
+    for (size_t i = 0; i < n; i++) small[i] = (uint8_t)-(lanes[i] <= most);
 }
 
-/* Writes the places from `low` to `high` of those at most `most`, without branches; `places` has room for all. */
-static inline size_t dpestim_rare_each(const uint16_t *lanes, size_t low, size_t high, uint16_t most, int64_t *places) {
+/* Writes the places of bytes at most `most`, in order; `places` has room for all. */
+static inline size_t dpestim_rare_places(const uint8_t *lanes, size_t n, uint8_t most, int64_t *places) {
+    uint8_t small[DPESTIM_RARE_TILE];
     size_t found = 0;
-    for (size_t i = low; i < high; i++) {
-        places[found] = (int64_t)i;
-        found += lanes[i] <= most;
+    for (size_t at = 0; at < n; at += DPESTIM_RARE_TILE) {
+        const size_t now = n - at < DPESTIM_RARE_TILE ? n - at : DPESTIM_RARE_TILE;
+        size_t i = 0;
+        dpestim_rare_compare(lanes + at, now, most, small);
+        for (; i + DPESTIM_RARE_RUN <= now; i += DPESTIM_RARE_RUN)
+            for (uint64_t bits = dpestim_high_bits(small + i); bits; bits &= bits - 1)
+                places[found++] = (int64_t)(at + i + (size_t)dpestim_lowest_one(bits));
+        for (; i < now; i++)
+            if (small[i]) places[found++] = (int64_t)(at + i);
     }
     return found;
-}
-
-/* The same for a run, of which eights without any are left. */
-static inline size_t dpestim_rare_run(const uint16_t *lanes, size_t low, uint16_t most, int64_t *places) {
-    uint8_t small[DPESTIM_RARE_RUN];
-    uint64_t eight;
-    size_t found = 0;
-    for (size_t j = 0; j < DPESTIM_RARE_RUN; j++) small[j] = lanes[low + j] <= most;
-    for (size_t j = 0; j < DPESTIM_RARE_RUN; j += 8) {
-        memcpy(&eight, small + j, 8);
-        if (eight) found += dpestim_rare_each(lanes, low + j, low + j + 8, most, places + found);
-    }
-    return found;
-}
-
-static inline size_t dpestim_rare_places(const uint16_t *lanes, size_t n, uint16_t most, int64_t *places) {
-    const size_t runs = n / DPESTIM_RARE_RUN;
-    uint8_t some[DPESTIM_RARE_RUNS];
-    size_t found = 0;
-    for (size_t at = 0; at < runs; at += DPESTIM_RARE_RUNS) {
-        const size_t now = runs - at < DPESTIM_RARE_RUNS ? runs - at : DPESTIM_RARE_RUNS;
-        dpestim_rare_runs(lanes + at * DPESTIM_RARE_RUN, now, most, some);
-        for (size_t r = 0; r < now; r++)
-            if (some[r])
-                found += dpestim_rare_run(lanes, (at + r) * DPESTIM_RARE_RUN, most, places + found);
-    }
-    return found + dpestim_rare_each(lanes, runs * DPESTIM_RARE_RUN, n, most, places + found);
 }
 #endif

@@ -36,6 +36,7 @@ class Fakes(ShuffleLaw):
 
     n_words = n_counts = report_dtype = report_width = report_bits = None
     local_ratio = math.inf
+    block_words = 1 << 18  # as of GRR: a place takes an eighth of a word where fakes are rare
 
     def __init__(self, epsilon, n_categories, delta, n_users, colluding):
         super().__init__(epsilon, delta, n_users, colluding)

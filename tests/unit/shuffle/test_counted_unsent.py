@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dpestim import config_context
 from dpestim._core import rare
 from dpestim.local.columns import counts_unsent
 from dpestim.shuffle import BooleanSum, ShuffledHistogram
@@ -10,7 +11,7 @@ from dpestim.shuffle.histograms.fakes import Fakes
 from dpestim.shuffle.sums.boolean import NoisyBit
 
 #: More rows than a block of words has, and not a whole number of runs of the kernel.
-MANY = (1 << 16) + 1234
+MANY = (1 << 18) + 1234
 
 
 def histogram(d, epsilon, n):
@@ -40,8 +41,8 @@ def test_what_is_counted_is_what_would_be_sent(make, d, n, n_jobs):
 @pytest.mark.parametrize("n", [0, 1, 7, 63, 64, 65, 4096 + 129])
 def test_open_places_are_those_that_the_first_digits_leave_open(n):
     rng = np.random.default_rng(n)
-    lanes = rng.integers(0, 1 << 16, n, dtype=np.uint16)
-    for most in (0, 400, 1 << 15, (1 << 16) - 1):
+    lanes = rng.integers(0, 1 << 8, n, dtype=np.uint8)
+    for most in (0, 3, 1 << 7, (1 << 8) - 1):
         lanes[rng.random(n) < 0.02] = most
         places, counters = np.empty(n, np.int64), np.empty((n, 16), np.uint8)
         found = rare.open_places(lanes, most, 0x0102030405060708, 1 << 40, places, counters)
@@ -49,15 +50,15 @@ def test_open_places_are_those_that_the_first_digits_leave_open(n):
         assert np.array_equal(places[:found], at)
         assert counters[:found].tobytes() == b"".join(
             bytes(range(1, 9)) + ((1 << 40) + int(k)).to_bytes(8) for k in at)
-        words, last = rng.integers(0, 1 << 64, 2 * found, np.uint64), (most << 48) + (1 << 47)
+        words, last = rng.integers(0, 1 << 64, 2 * found, np.uint64), (most << 56) + (1 << 55)
         numbers, kept = np.empty(found, np.uint64), at.copy()
         left = rare.settle(lanes, words, last, kept, numbers)
-        whole = [(int(lanes[k]) << 48 | int(word) >> 16, k) for k, word in zip(at, words[::2])]
+        whole = [(int(lanes[k]) << 56 | int(word) >> 8, k) for k, word in zip(at, words[::2])]
         assert list(zip(numbers[:left].tolist(), kept[:left])) == [pair for pair in whole if pair[0] <= last]
 
 
 def test_kernels_refuse_what_does_not_fit():
-    lanes, three, four = np.zeros(4, np.uint16), np.empty(3, np.int64), np.empty(4, np.int64)
+    lanes, three, four = np.zeros(4, np.uint8), np.empty(3, np.int64), np.empty(4, np.int64)
     for places, counters in ((three, np.empty((4, 16), np.uint8)), (four, np.empty((3, 16), np.uint8)),
                              (four, np.empty((4, 15), np.uint8))):
         with pytest.raises(ValueError, match="room"):
@@ -75,3 +76,30 @@ def test_a_sub_class_that_sends_or_counts_in_its_own_way_is_asked(law, own):
     assert counts_unsent(law)
     assert counts_unsent(type("Same", (law,), {}))
     assert not counts_unsent(type("Other", (law,), {own: lambda self, *args: None}))
+
+
+@pytest.mark.parametrize("make", [
+    lambda: BooleanSum(1.0, delta=1e-9, random_state=5),
+    lambda: ShuffledHistogram(1.0, delta=1e-9, categories=[np.arange(2)], random_state=5),
+])
+def test_laws_are_kept_for_as_many_rows_and_made_anew_for_others(make):
+    X = np.random.default_rng(0).integers(0, 2, (5000, 1))
+    fitted = make().fit(X)
+    before = fitted._columns
+    assert fitted.fit(X)._columns is before
+    assert fitted.fit(X[:4000]).randomizer().n_users == 4000
+    assert fitted.set_params(epsilon=2.0).fit(X[:4000]).randomizer().epsilon == 2
+    assert fitted.set_params(n_users=3000).fit(X[:4000]).randomizer().n_users == 3000
+    assert fitted.set_params(n_users=None).fit(X[:4000]).randomizer().n_users == 4000
+
+
+def test_bytes_are_bits_in_strict_mode_too():
+    X = np.resize(np.array([0, 1, 2, 255, 3], np.uint8), (5000, 1))
+    protocol = BooleanSum(1.0, delta=1e-9, n_users=5000, random_state=5)
+    with config_context(strict=True):
+        assert np.array_equal(protocol.encode(X), protocol.encode(X > 0))
+        assert protocol.fit(X).sum_ == protocol.fit(X > 0).sum_
+    with pytest.raises(ValueError, match="no other values"):
+        protocol.fit(X)
+    for same in (X == 1, np.int64(X == 1), np.float32(X == 1)):
+        assert protocol.fit(same).sum_ == protocol.fit(np.uint8(same)).sum_
