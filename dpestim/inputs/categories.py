@@ -169,22 +169,19 @@ class CategoryEncoder:
 
         It returns None for a value that `encode` would refuse. None in its place: no kernel reads this dtype.
         """
-        low, n, fill, own = self._low, len(self.categories), self.fill_for(dtype), self.dtype
+        low, n, fill, own = self._low, self.n_categories, self.fill_for(dtype), self.dtype
         if fill is None:
             return None
-        if low is None or dtype.kind not in "iu":
 
-            def code_of(X):
-                out = np.empty(1, own)
-                return None if fill(X[:, place], out, 0) else out
+        def code_read(X):
+            out = np.empty(1, own)
+            return None if fill(X[:, place], out, 0) else out
 
-        else:
+        def code_counted(X):
+            code = X.item(place) - low
+            return np.array((code,), own) if 0 <= code < n else None
 
-            def code_of(X):
-                code = X.item(place) - low
-                return np.array((code,), own) if 0 <= code < n else None
-
-        return code_of
+        return code_read if low is None or dtype.kind not in "iu" else code_counted
 
     def read(self, column, dtype, fallback, n_jobs=None, explain=True):
         """Return (codes, None, or why a value has the fallback code: it is no category).
