@@ -206,7 +206,7 @@ class PrivateClassifier(ClassifierMixin, PrivateModel):
     def _decide(self, X):
         """Return the place in `classes_` of the likeliest class of each row."""
         scores = self.decision_function(X)
-        return (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return (scores > 0).view(np.uint8) if scores.ndim == 1 else scores.argmax(axis=1)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

@@ -289,7 +289,9 @@ class LinearClassifier(PerturbedModel, CentralClassifier):
     def predict(self, X):
         """Return the likeliest class of each row; of private rows **not private**, see `decision_function`."""
         found = self._decide(X)  # first, so that what is not fitted says so
-        return self.classes_.take(found)
+        if self.classes_.dtype == bool and self.classes_.tolist() == [False, True]:
+            return found.astype(bool, copy=False)  # (what was compared is the answer)
+        return self.classes_[found] if self.classes_.dtype.kind in "iuf" else self.classes_.take(found)
 
     # ---------------------------------------------------------------- inside
 

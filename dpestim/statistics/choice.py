@@ -1,17 +1,18 @@
 """The part of a plan that chooses: a point of a grid, by its rank."""
 
-import math
-
 import numpy as np
 
 from dpestim.central.selection.exponential import ExponentialLaw
-from dpestim.central.selection.weights import FAR, accepts, propose
+from dpestim.central.selection.weights import accepts, far_gap, propose, surely
 from dpestim.exact_reals import BitStream
 from dpestim.records import record
 from dpestim.statistics.ranks import Cells
 
 #: Ranks are multiples of 2^-30; none is so high as that.
 RANK, _FAR = 30, 1 << 61
+#: What a draw takes, nearly always: words are drawn together.
+_WORDS = 8
+_ONE = np.ones(1, np.uint64)
 
 
 @record(eq=False)
@@ -41,16 +42,16 @@ class Choice:
 
     def draw(self, source):
         """Return the point: see ``quantiles.md``."""
-        cells, rate, stream = self.cells, self.law.rate, BitStream(source.reader(), 0, 0)
-        begin, end = cells.near(self._aim, RANK, math.ceil(FAR / rate))
-        starts = np.concatenate([[0], cells.starts(begin, end), [cells.last - cells.first + 1]])
-        one = np.ones(1, np.uint64)  # (there is always a score of 0, so what is far weighs less than this)
-        upper = np.concatenate([one, self.law.upper_weights(cells.scores(self._aim, RANK, begin, end), 0), one])
-        times = np.diff(cells.weight_before(starts))
+        cells, rate, stream = self.cells, self.law.rate, BitStream(source.reader(), 0, 0, _WORDS)
+        begin, end = cells.near(self._aim, RANK, far_gap(rate))
+        starts, times = cells.spans(begin, end)
+        near = self.law.upper_weights(cells.scores(self._aim, RANK, begin, end), 0)
+        upper = np.concatenate([_ONE, near, _ONE])  # (there is always a score of 0: what is far weighs less than this)
         while True:
             place = propose(upper, stream, times)
             point = cells.point(*starts[place : place + 2], stream)
-            if accepts(int(upper[place]), -rate * self.code(point), stream):
+            weight, word = int(upper[place]), stream.word()
+            if surely(weight, word) or accepts(weight, -rate * self.code(point), stream, word):
                 return point
 
     def exact(self):

@@ -132,10 +132,11 @@ class Quantile(DPStatistic):
         one, grids, n = summary.one, summary.domain, summary.n_rows
         epsilon = epsilon / (len(targets) * len(grids))
         parts, find = [], fine if self.rank is not None else coarse
+        laws = [(q, self._laws(q, epsilon)) for q in targets]
         for grid, own in zip(grids, summary.totals):
             few = own.coarse_cells(grid) if self.rank is None or self.level is not None else None
             cells = few if self.rank is None else own.fine_cells(grid)
-            for q, (law, *ends) in ((q, self._laws(q, epsilon)) for q in targets):
+            for q, (law, *ends) in laws:
                 inwards = 0 if self.rank is not None else math.ceil(law.gap(few.total, _OFF)) * (
                     1 if 2 * q <= 1 << RANK else -1)
                 aims = [(law, cells, 0)]
@@ -149,8 +150,8 @@ class Quantile(DPStatistic):
             points = np.array(outcomes).reshape(len(grids), len(targets), -1)
             drawn = np.zeros((3, len(targets), len(grids)))
             for j, grid in enumerate(grids):
-                places = points[j].T
-                drawn[0, :, j] = (find(grid).first + places[0]) * find(grid).step
+                places, own = points[j].T, find(grid)
+                drawn[0, :, j] = (own.first + places[0]) * own.step
                 if len(places) > 1:
                     off = (coarse(grid).step + fine(grid).step) / 2
                     drawn[1:, :, j] = (coarse(grid).first + places[1:]) * coarse(grid).step + [[-off], [off]]

@@ -1,5 +1,6 @@
 """Rows of a column as sorted points of a fine grid, which merge exactly, and as cells of points of one rank."""
 
+from functools import lru_cache
 
 import numpy as np
 
@@ -9,6 +10,8 @@ from dpestim.statistics.summary import Grid, blocks
 
 #: Steps of the coarse and of the fine grid, as powers of two.
 COARSE, FINE = 16, 40
+#: Bits of a table's index.
+_HALF = 12
 #: Points are below 2^50 in absolute value (`Grid`).
 _LARGEST = 50
 #: No rank, in the units that targets have, is as high as that.
@@ -86,7 +89,7 @@ class Cells:
     """
 
     def __init__(self, known, first, last, levels):
-        self.first, self.last, self.levels = first, last, levels
+        self.first, self.last, self.levels, self._spans = first, last, levels, None
         #: what a multiple of 2^j weighs besides what it weighs as one of 2^(j - 1)
         self.more = [1, *(1 << j - 1 for j in range(1, levels + 1))]
         self.more[-1] += 3 << levels if levels else 0
@@ -105,7 +108,17 @@ class Cells:
     def starts(self, begin=0, end=None):
         """Return the first point of each cell from 2 begin to 2 end (by default all), and one beyond the last."""
         points = self.points[begin : None if end is None else end + 1]
-        return np.stack([points, points + 1], axis=1).ravel()
+        out = np.empty(2 * len(points), np.int64)
+        out[::2] = points
+        np.add(points, 1, out=out[1::2])
+        return out
+
+    def spans(self, begin, end):
+        """Return (starts, weights) of all before cell 2 begin, of each cell up to 2 end, and of all behind it."""
+        if self._spans is None or self._spans[0] != (begin, end):  # (targets of few rows look at the same cells)
+            starts = np.concatenate([[0], self.starts(begin, end), [self.last - self.first + 1]])
+            self._spans = (begin, end), starts, np.diff(self.weight_before(starts))
+        return self._spans[1:]
 
     def scores(self, target, shift, begin=0, end=None):
         """Return the scores of these cells: how far a target, in units of 2^-shift, is from their ranks, negated.
@@ -114,12 +127,20 @@ class Cells:
         """
         most = len(self.points) - 1
         end = most if end is None else end
-        upto = self.upto[begin : end + 1] << shift
-        before = np.concatenate([[self.upto[begin - 1] << shift if begin else -_FAR], upto[:-1]])
-        low = np.stack([before, upto], axis=1).ravel()[:-1] - target
-        high = target - np.repeat(upto, 2)[:-1]
-        high[-1] = high[-1] if end < most else 0
-        return -np.minimum(np.maximum(np.maximum(low, high), 0), _FAR)
+        over = self.upto[begin : end + 1] << shift
+        over -= target
+        first = min((int(self.upto[begin - 1]) << shift) - target, _FAR) if begin else 0
+        last = min(int(over[-1]), 0) if end < most else 0
+        np.clip(over, -_FAR, _FAR, out=over)
+        out = np.empty(2 * len(over) - 1, np.int64)
+        np.abs(over[:-1], out=out[1::2])
+        np.negative(out[1::2], out=out[1::2])
+        # the score of a point that has rows: 0 where the target is among their ranks
+        points = out[::2]
+        points[0], points[1:] = -max(first, 0), np.minimum(-over[:-1], 0)
+        np.minimum(points[:-1], over[:-1], out=points[:-1])
+        points[-1] = min(int(points[-1]), max(last, -_FAR))
+        return out
 
     def score(self, point, target, shift):
         """Return that of one point."""
@@ -144,12 +165,37 @@ class Cells:
         return (least[j] + rest // self.more[j] << j) - self.first
 
     def weight_before(self, points):
-        """Return what points below these weigh, counted from the number 0 (below 0: negated)."""
+        """Return what points below these weigh, counted from the number 0 (below 0: negated).
+
+        That is a + 2^0 ceil(a / 2) + 2^1 ceil(a / 4) + ..., and 2^j ceil(a / 2^j) is a + (-a mod 2^j).
+        """
         at = points + self.first
-        out = at.copy()
-        for j, more in enumerate(self.more[1:], 1):
-            out += -(-at >> j) * more
+        if not self.levels:
+            return at
+        low, high = _tables(self.levels)
+        rest = -at
+        out = low.take(rest & (1 << _HALF) - 1)
+        rest >>= _HALF
+        rest &= len(high) - 1
+        out += high.take(rest)
+        at *= self.levels + 8
+        out += at
+        out >>= 1
         return out
+
+
+@lru_cache(maxsize=32)
+def _tables(levels):
+    """Return twice what the lower and the upper half of the bits of -a add in `weight_before` to a's own share.
+
+    A bit below 2^levels is part of each remainder from its own level on, and six times more of the last one.
+    """
+    low = high = np.zeros(1, np.int64)
+    for k in range(_HALF):
+        low = np.concatenate([low, low + (6 + levels - k << k if k < levels else 0)])
+    for k in range(_HALF, levels):
+        high = np.concatenate([high, high + (6 + levels - k << k)])
+    return low, high
 
 
 def ranked(rows, grids):

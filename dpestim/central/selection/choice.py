@@ -3,7 +3,7 @@
 import math
 from dataclasses import fields
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from numbers import Integral, Real
 from typing import ClassVar
 
@@ -53,7 +53,7 @@ class ChoiceLaw:
         """The public step of the grid, a power of two."""
         return math.ldexp(1.0, self.exponent)
 
-    @property
+    @cached_property
     def rate(self):
         """What a step costs in the logarithm of a weight, exactly: half as much where scores may move both ways."""
         return self.epsilon / (self.sensitivity if self.monotone else 2 * self.sensitivity)

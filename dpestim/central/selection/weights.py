@@ -7,6 +7,7 @@ many digits as it takes (`exact_bernoulli.py`). So an integer that is too large 
 
 import math
 from bisect import bisect_right
+from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -16,33 +17,44 @@ from dpestim.central.exact_bernoulli import Real, exp_bounds, exponential_tables
 
 #: Bits of the integer for the weight 1; what integers may exceed weights by; the exponent from which on 1 will do.
 BITS, ERROR, FAR = 56, 5, 40
-#: Candidates whose integers are summed at a time.
-_BLOCK = 256
+#: Candidates whose integers are summed at a time, at least.
+_BLOCK = 16
 
 
 def upper_weights(codes, best, rate):
     """Return integers of at least 2^56 e^-(rate gap), and at most 5 more; the gap is that to `best`."""
+    out = np.empty(len(codes), np.uint64)
+    choice.upper_weights(codes, best, *_units(rate), exponential_tables(), out)
+    return out
+
+
+@lru_cache(maxsize=256)
+def _units(rate):
+    """Return a rate as the kernel takes it, and the gap from which on a weight is 1."""
     log = rate.numerator.bit_length() - rate.denominator.bit_length() - 1  # 2^log < rate < 4 * 2^log
     shift = min(max(0, 62 - log - 58), 127)
-    units = min(math.floor(rate * (1 << 58 + shift)), (1 << 64) - 1)
-    far = min(math.ceil(FAR / rate), 1 << 63)
-    out = np.empty(len(codes), np.uint64)
-    choice.upper_weights(codes, best, units, shift, far, exponential_tables(), out)
-    return out
+    return min(math.floor(rate * (1 << 58 + shift)), (1 << 64) - 1), shift, min(far_gap(rate), 1 << 63)
+
+
+@lru_cache(maxsize=256)
+def far_gap(rate):
+    """Return a gap from which on 1 is an integer of at least 2^56 e^(-rate gap)."""
+    return math.ceil(FAR / rate)
 
 
 def propose(weights, stream, times=None):
     """Return a place, drawn in proportion to integer weights (each of which counts so many times)."""
-    n_blocks = -(-len(weights) // _BLOCK)
+    size = max(_BLOCK, math.isqrt(len(weights)))
+    n_blocks = -(-len(weights) // size)
     high, low = np.empty(n_blocks, np.uint64), np.empty(n_blocks, np.uint64)
-    choice.block_sums(weights, np.empty(0, np.int64) if times is None else times, _BLOCK, high, low)
+    choice.block_sums(weights, np.empty(0, np.int64) if times is None else times, size, high, low)
     sums = list(accumulate(h << 64 | w for h, w in zip(high.tolist(), low.tolist())))
     drawn = stream.below(sums[-1])
     block = bisect_right(sums, drawn)
-    first = block * _BLOCK
-    inside = weights[first : first + _BLOCK].tolist()
+    first = block * size
+    inside = weights[first : first + size].tolist()
     if times is not None:
-        inside = [w * t for w, t in zip(inside, times[first : first + _BLOCK].tolist())]
+        inside = [w * t for w, t in zip(inside, times[first : first + size].tolist())]
     rest = drawn - (sums[block - 1] if block else 0)
     return first + bisect_right(list(accumulate(inside)), rest)
 
@@ -55,6 +67,14 @@ def accepts(weight, x, stream, digits=None):
         return low * (1 << BITS) / weight, high * (1 << BITS) / weight
 
     return Real(stream, stream.word() if digits is None else digits, 64).is_below(probability)
+
+
+def surely(weight, digits):
+    """Tell whether the coin of `accepts` shows whatever its digits after the first 64 are.
+
+    The weight must be that of `upper_weights`, so that the probability is at least 1 - ERROR / weight.
+    """
+    return (digits + 1) * weight <= (weight - ERROR) << 64
 
 
 def draw(codes, best, rate, stream, weights, times=None):

@@ -24,7 +24,7 @@ from dpestim.central.selection.noisy_max import LaplaceMaximumLaw
 from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
 from dpestim.central.selection.scores import LARGEST, to_codes
 from dpestim.central.selection.top_k import JointLaw, PeelingLaw
-from dpestim.central.selection.weights import upper_weights
+from dpestim.central.selection.weights import accepts, surely, upper_weights
 from dpestim.privacy.exact import exp_upper
 from dpestim.rng import WordSource
 from dpestim.testing.tools import Book
@@ -52,6 +52,16 @@ def test_weights_are_upper_bounds_and_hardly_more(rate):
     for gap, weight in zip(gaps.tolist(), upper_weights(2**61 - gaps, 2**61, rate).tolist()):
         low, high = (side * 2**56 for side in exp_bounds(rate * gap, 40))
         assert high <= weight <= low + 5
+
+
+@pytest.mark.parametrize("x", [Fraction(1, 10**9), Fraction(1, 3), Fraction(30), Fraction(39)])
+def test_a_coin_is_sure_only_where_all_its_digits_would_show_it(x):
+    (weight,) = upper_weights(np.array([-1]), 0, x).tolist()
+    sure = ((weight - 5) * 2**64 // weight) - 1  # the last number of which it is said
+    assert not surely(weight, max(sure + 1, 0))
+    if weight > 5:
+        assert surely(weight, sure)
+        assert accepts(weight, x, None, sure)  # (asks for no further digits)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,11 @@ def test_predictions_are_of_the_signs_of_scores():
     scores, chances = model.decision_function(X), model.predict_proba(X)
     assert (model.predict(X) == np.where(scores > 0, "yes", "no")).all()
     assert model.predict(X).dtype == model.classes_.dtype
+    for classes in ([False, True], [True, False], [3, 7], [-1.5, 2.0], np.array([3, 7], np.uint8)):
+        of = DPLogisticRegression(8.0, data_norm=4.0, classes=classes, random_state=0)
+        of.fit(X, np.asarray(classes)[(Y == "yes").astype(int)])
+        np.testing.assert_array_equal(of.predict(X), of.classes_.take((of.decision_function(X) > 0).astype(int)),
+                                      strict=True)
     np.testing.assert_allclose(chances, np.stack([1 / (1 + np.exp(scores)), 1 / (1 + np.exp(-scores))], axis=1), 1e-13)
 
 

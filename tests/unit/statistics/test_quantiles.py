@@ -101,3 +101,22 @@ def test_sorted_points_merge_exactly_and_grids_fit_the_bounds():
         assert max(map(abs, (fine(grid).first, fine(grid).last))) < 1 << 50
     _, last = whole
     assert (last.points.tolist(), last.total) == ([0], 300)  # (clipped)
+
+
+@pytest.mark.parametrize("levels", [0, 1, 11, 12, 13, 24])
+def test_points_before_one_weigh_what_their_multiples_do(levels):
+    rng = np.random.default_rng(levels)
+    for first in (-(1 << 49), -12_345, 0, 1 << 40):
+        cells = Cells(Ranked(np.empty(0, np.int64), np.empty(0, np.int64)), first, first + (1 << 40), levels)
+        points = np.r_[np.arange(40), rng.integers(0, 1 << 40, 200), rng.integers(0, 1 << 16, 50) << 24]
+        expected = [sum(-(-(at + first) // (1 << j)) * more for j, more in enumerate(cells.more))
+                    for at in points.tolist()]
+        assert cells.weight_before(points).tolist() == expected
+
+
+def test_cells_remember_the_weights_of_the_cells_that_were_asked_for_last():
+    cells = Cells(Ranked(np.array([3, 5, 9]), np.array([1, 2, 1])), 0, 12, 2)
+    for begin, end in ((0, 4), (0, 4), (1, 3), (0, 4)):
+        starts, weights = cells.spans(begin, end)
+        assert starts.tolist() == [0, *cells.starts(begin, end).tolist(), 13]
+        assert weights.tolist() == np.diff(cells.weight_before(starts)).tolist()
