@@ -68,7 +68,8 @@ def _aggregate(settings, name, case, count):
     counters = 2 * results["numpy"].nbytes  # (new memory is cleared, and then written)
     return _row(settings, f"{name} aggregate", case, times, repeats, "NumPy, a histogram for each hash",
                 limit="memory", share=share("memory", times["limit"], reports.nbytes + counters, times["ours"]),
-                note=f"reading reports, adding and writing counters alone: {times['numpy'] / times['least']:.1f}x")
+                note="NumPy beside the least work, reading reports, adding and writing counters: "
+                     f"{times['numpy'] / times['least']:.1f}x")
 
 
 def _frequencies(settings, name, case, estimate):
