@@ -18,7 +18,7 @@ from dpestim.results import ResultOf, learned_parts
 from dpestim.rng import check_random_state
 
 #: Raised by one whenever the state of a pickled estimator changes its meaning.
-PICKLE_FORMAT = 4
+PICKLE_FORMAT = 5
 #: The sub-packages whose `__all__` is the registry, in the order of the documentation.
 SUBPACKAGES = ("local", "shuffle", "central", "statistics", "linear_model", "tree", "ensemble", "cluster",
                "covariance", "decomposition", "naive_bayes", "preprocessing", "feature_selection", "synthesis",

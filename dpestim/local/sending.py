@@ -14,8 +14,8 @@ from dpestim.local.columns import Columns
 from dpestim.local.origin import sign
 from dpestim.rng import Words, WordSource
 
-#: What a sub-class of a client may read or pay in its own way: then it is asked.
-_ASKED = ("_container", "_names_of", "_parts", "_pay", "_read", "_schema")
+#: What a sub-class of a client, or a client, may read or pay in its own way: then it is asked.
+_ASKED = frozenset({"_container", "_names_of", "_parts", "_pay", "_read", "_schema"})
 #: Dtypes of which the senders of some columns are kept: of strings each length has one.
 _KEPT = 8
 
@@ -63,7 +63,7 @@ def sent(client, X):
     """Return the report of one record as `privatize` does, or None where that must look at more than its values."""
     if type(X) is not np.ndarray or X.ndim != 2 or len(X) != 1 or client.random_state is not None:
         return None
-    if X.dtype.kind not in _kinds_of(type(client)) or client._is_strict():
+    if X.dtype.kind not in _kinds_of(type(client)) or client._is_strict() or not _ASKED.isdisjoint(vars(client)):
         return None  # (in strict mode a value that is none of the domain must not take longer)
     client._check_call_parameters()
     columns = client._columns
@@ -102,5 +102,5 @@ def _sender(columns, dtype):
         coders = [column.coder_of_one(dtype, place.start) for column, place in zip(columns, columns.features)]
     if len(senders) >= _KEPT:
         senders.clear()
-    senders[dtype] = None if any(coder is None for coder in coders) else Sender(columns, coders)
-    return senders[dtype]
+    sender = senders[dtype] = None if any(coder is None for coder in coders) else Sender(columns, coders)
+    return sender  # (which another thread may have cleared meanwhile)

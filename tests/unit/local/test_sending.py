@@ -10,6 +10,7 @@ import pytest
 import dpestim
 from dpestim import rng
 from dpestim.accounting import Ledger
+from dpestim.base import PICKLE_FORMAT
 from dpestim.local import (
     DuchiTransformer,
     GRRFrequencyEstimator,
@@ -162,7 +163,7 @@ def test_ledgers_strict_mode_and_seeds_have_their_say():
     assert len({seeded.privatize(record).item() for _ in range(5)}) == 1
 
 
-@pytest.mark.parametrize("hook", sending._ASKED)
+@pytest.mark.parametrize("hook", sorted(sending._ASKED))
 def test_a_client_with_ways_of_its_own_is_asked(hook):
     asked = []
 
@@ -176,3 +177,35 @@ def test_a_client_with_ways_of_its_own_is_asked(hook):
         asked.clear()
         estimator.privatize(np.array([[1]]))
         assert asked
+
+
+def test_a_client_that_was_given_a_way_of_its_own_is_asked():
+    estimator, asked = GRRFrequencyEstimator(1.0, categories=[[0, 1]]), []
+    estimator.privatize(np.array([[1]]))
+    estimator._pay = lambda *args: asked.append(args) or GRRFrequencyEstimator._pay(estimator, *args)
+    estimator.privatize(np.array([[1]]))
+    assert asked
+
+
+def test_a_thread_that_clears_the_senders_does_not_take_that_of_another():
+    """Each length of strings is a dtype, so that threads with words of their own clear them often."""
+
+    class Cleared(dict):
+        def __setitem__(self, key, value):
+            super().__setitem__(key, value)
+            self.clear()
+
+    estimator = GRRFrequencyEstimator(1.0, categories=[["a", "bc"]])
+    estimator._columns_now(1).senders = Cleared()
+    assert len(estimator.privatize(np.array([["bc"]]))) == 1
+
+
+def test_the_format_of_pickles_goes_with_what_a_pickled_client_holds():
+    """Whoever changes these names changes `PICKLE_FORMAT`, lest an older pickle fail where it is used."""
+    fitted = GRRFrequencyEstimator(1.0, categories=[[0, 1, 2]]).fit(np.array([[0], [1]]))
+    columns = fitted._columns
+    assert PICKLE_FORMAT == 5
+    assert set(columns.__getstate__()) == {
+        "columns", "dtype", "features", "inferred", "keys", "laws", "n_features", "report_width", "senders", "slices"}
+    assert set(columns.columns[0].encoder.__getstate__()) == {
+        "_codes", "_listed", "_low", "_missing", "_slots", "dtype", "n_categories", "name", "range"}
