@@ -100,7 +100,8 @@ def _sender(columns, dtype):
     coders = [None]
     if type(columns) is Columns:
         coders = [column.coder_of_one(dtype, place.start) for column, place in zip(columns, columns.features)]
+    sender = None if any(coder is None for coder in coders) else Sender(columns, coders)
     if len(senders) >= _KEPT:
         senders.clear()
-    senders[dtype] = None if any(coder is None for coder in coders) else Sender(columns, coders)
-    return senders[dtype]
+    senders[dtype] = sender
+    return sender  # (what another thread has cleared meanwhile is not asked for again)

@@ -176,3 +176,15 @@ def test_a_client_with_ways_of_its_own_is_asked(hook):
         asked.clear()
         estimator.privatize(np.array([[1]]))
         assert asked
+
+
+def test_a_sender_that_another_thread_clears_is_still_used():
+    class Cleared(dict):
+        def __setitem__(self, dtype, sender):
+            super().__setitem__(dtype, sender)
+            self.clear()
+
+    estimator = GRRFrequencyEstimator(1.0, categories=[["a", "b"]])
+    columns = estimator._declared_columns(1)
+    columns.senders = Cleared()
+    assert estimator.privatize(np.array([["a"]])).shape == (1, 1)
