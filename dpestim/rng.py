@@ -324,13 +324,13 @@ class WordsOfOne(Words):
     """The words of one record that nobody may draw again: the system's own, where they are few.
 
     Each stage takes words that no other has had, so that all are independent and uniform, as those under a key are
-    taken to be. Stages that few records need have a cipher after all, under a key of its own.
+    taken to be. `eighths` and `below`, for many places of a record, have a cipher after all, under a key of its own.
     """
 
     def __init__(self, n_words):
         self._left, self._next = np.frombuffer(bytearray(os.urandom(8 * n_words)), _WORD), 0
         self._at, self._first, self._n_rows = (0, 0), 0, 1
-        self._drawn, self._kept = {}, {}
+        self._drawn, self._kept, self._rare = {}, {}, {}
 
     def __reduce__(self):
         """Refuse, as a reader does."""
@@ -360,6 +360,23 @@ class WordsOfOne(Words):
             words = np.frombuffer(bytearray(os.urandom(8 * size)), _WORD)
         self._drawn[stage], self._kept[stage] = how, words
         return words
+
+    def sparse(self, stage, per_row, places):
+        """Return one word for each place; asked again for a place, the same word."""
+        self._draw(stage, ("sparse", per_row))
+        places = np.asarray(places).tolist()
+        if places and (min(places) < 0 or max(places) >= per_row):
+            raise ValueError("places must belong to this record, because other places name words of others")
+        known = self._rare.setdefault(stage, {})
+        new = [place for place in dict.fromkeys(places) if place not in known]
+        known.update(zip(new, np.frombuffer(os.urandom(8 * len(new)), _WORD).tolist()))
+        return np.array([known[place] for place in places], _WORD)
+
+    def below(self, limit, stage, rare_stage, per_row=1):
+        """Return (places, numbers); their rare words are of the cipher, so that `sparse` has none of this stage."""
+        self._draw(rare_stage, ("below", per_row))
+        lanes = self.eighths(stage, per_row)
+        return self._reader.below(rare_stage, *self._at, 0, lanes, limit - 1)
 
     def scratch(self, size, dtype):
         """Return working memory."""

@@ -150,11 +150,18 @@ def test_stages_of_one_record_share_no_words(monkeypatch):
     assert (half.dtype, half.shape) == (np.uint32, (1,))
     assert words.dense(Stage.SEED, 2) is first
     assert words.halves(Stage.ROUNDING) == half
-    rare = words.sparse(Stage.RARE, 5, np.array([0, 4]))
-    assert rare.tolist() == WordReader(bytes(range(32))).sparse(Stage.RARE, 0, 0, np.array([0, 4])).tolist()
+    assert words.sparse(Stage.RARE, 5, np.array([0, 4])).tolist() == [11, 12]
+    assert words.sparse(Stage.RARE, 5, np.array([1, 4, 0])).tolist() == [13, 12, 11]  # a place has one word
+    assert words.sparse(Stage.SECOND_RARE, 5, np.array([0])).tolist() == [14]
+    assert words.sparse(Stage.RARE, 5, np.array([], np.int64)).shape == (0,)
+    assert words.below(1 << 63, Stage.PERMANENT, Stage.PERMANENT_RARE, 3)[0].max(initial=0) < 3
+    for outside in (-1, 5):
+        with pytest.raises(ValueError, match="places must belong to this record"):
+            words.sparse(Stage.RARE, 5, [outside])
     assert words.eighths(Stage.COINS, 11).shape == (11,)
     for call in (lambda: words.dense(Stage.SEED, 1), lambda: words.halves(Stage.RESPONSE),
                  lambda: words.dense(Stage.ROUNDING, 1), lambda: words.dense(Stage.RARE, 1),
+                 lambda: words.sparse(Stage.PERMANENT_RARE, 3, [0]),
                  lambda: words.sparse(Stage.RESPONSE, 1, [0])):
         with pytest.raises(ValueError, match="already drawn by another method"):
             call()
