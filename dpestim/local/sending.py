@@ -12,7 +12,7 @@ import numpy as np
 
 from dpestim.local.columns import Columns
 from dpestim.local.origin import sign
-from dpestim.rng import Words, WordSource
+from dpestim.rng import sums_here, words_of_one
 
 #: What a sub-class of a client, or a client, may read or pay in its own way: then it is asked.
 _ASKED = frozenset({"_container", "_names_of", "_parts", "_pay", "_read", "_schema"})
@@ -46,15 +46,15 @@ class Sender:
             found.append(codes)
         return found
 
-    def send(self, codes, source):
-        """Return the report of a record, by the first words of a source."""
-        reader, out = source.reader(), np.empty((1, self._width), self._dtype)
+    def send(self, codes):
+        """Return the report of a record, by words of its own."""
+        out = np.empty((1, self._width), self._dtype)
         if self._only is not None:
-            self._only.privatize(codes[0], Words(reader, 0, 0, 0, 1), out)
+            self._only.privatize(codes[0], words_of_one(self._only.n_words, 0), out)
             return sign(out, self._columns)
         for number, (law, part) in enumerate(self._parts):
             report = np.empty((1, law.report_width), law.report_dtype)
-            law.privatize(codes[number], Words(reader, number, 0, 0, 1), report)
+            law.privatize(codes[number], words_of_one(law.n_words, number), report)
             out[:, part] = report
         return sign(out, self._columns)
 
@@ -77,9 +77,9 @@ def sent(client, X):
         return None
     sender = _sender(columns, X.dtype)
     codes = sender and sender.codes(X)
-    if codes is None or client._find_ledger() is not None:
+    if codes is None or client._find_ledger() is not None or sums_here.get() is not None:
         return None
-    return sender.send(codes, WordSource())
+    return sender.send(codes)
 
 
 @lru_cache(maxsize=256)

@@ -40,6 +40,13 @@ class LGRR(Memoised, GRR):
         codes = np.ascontiguousarray(answers[:, 0])
         grr.privatize(codes, drawn, self.second.keep, self.second.other, out.reshape(-1))
 
+    def privatize(self, codes, words, out):
+        """Write a first report for each code: an answer that nobody keeps, and a report of it."""
+        kept = np.empty_like(codes)
+        self.permanent(codes, words, kept)
+        drawn = words.dense(Stage.RESPONSE, self.second.n_words)
+        grr.privatize(kept, drawn, self.second.keep, self.second.other, out.reshape(-1))
+
 
 class LGRRFrequencyEstimator(LongitudinalEstimator):
     """Estimate frequencies by longitudinal randomised response (L-GRR), for repeated reports.

@@ -58,6 +58,11 @@ class LOLOHA(Memoised, LocalHashing):
         out[:, :2] = answers[:, :2]
         self._answer(answers[:, 2], words.dense(Stage.RESPONSE, self.second.n_words), self.second, out)
 
+    def privatize(self, codes, words, out):
+        """Write a first report for each code: the answer that nobody keeps is written over by a report of it."""
+        self.permanent(codes, words, out)
+        self._answer(out[:, 2], words.dense(Stage.RESPONSE, self.second.n_words), self.second, out)
+
     @staticmethod
     def _answer(buckets, drawn, weights, out):
         said = np.empty(len(buckets), np.uint32)

@@ -10,7 +10,7 @@ import pytest
 import dpestim
 from dpestim import rng
 from dpestim.accounting import Ledger
-from dpestim.base import PICKLE_FORMAT
+from dpestim.base import PICKLE_FORMAT, all_estimators
 from dpestim.local import (
     DuchiTransformer,
     GRRFrequencyEstimator,
@@ -28,6 +28,8 @@ from dpestim.local import (
     client,
     sending,
 )
+from dpestim.local.categories.longitudinal import Memoised
+from dpestim.rng import Stage, WordReader, WordsOfOne, WordSource, sums_here, words_of_one
 
 KEY = bytes(range(32))
 OF_CATEGORIES = [GRRFrequencyEstimator, IDUEFrequencyEstimator, LGRRFrequencyEstimator, LOLOHAFrequencyEstimator,
@@ -37,9 +39,10 @@ DTYPES = ["i1", "i2", "i4", "i8", "u1", "u4", "u8", ">i4", "f4", "f8", ">f8"]
 
 
 def told(monkeypatch, function, *, straight=True):
-    """Return the bytes and the dtype of reports under one key, or the message of the error."""
+    """Return the bytes and the dtype of reports made with the words of one key, or the message of the error."""
     with monkeypatch.context() as patch:
         patch.setattr(rng.os, "urandom", lambda n: KEY)
+        patch.setattr(sending, "words_of_one", lambda n_words, number: WordReader(KEY).words(number, 0, 0, 1))
         if not straight:
             patch.setattr(client, "sent", lambda *_: None)
         try:
@@ -118,6 +121,99 @@ def test_every_call_has_a_key_of_its_own_in_threads_and_copies(monkeypatch):
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda k: twins[k % 3].privatize(np.array([[0.25]])), range(60)))
     assert len(set(keys)) == 61
+
+
+def test_few_words_are_asked_of_the_system_and_no_cipher_is_set_up(monkeypatch):
+    asked, real = [], rng.os.urandom
+    monkeypatch.setattr(rng.os, "urandom", lambda n: asked.append(n) or real(n))
+    with monkeypatch.context() as patch:
+        patch.setattr(rng, "_ciphers", None)
+        for cls in (GRRFrequencyEstimator, LGRRFrequencyEstimator, LOLOHAFrequencyEstimator, OLHFrequencyEstimator):
+            estimator = cls(1.0, categories=[list(range(9)), [0, 1]])
+            asked.clear()
+            estimator.privatize(np.array([[1, 1]]))
+            assert asked == [8 * law.n_words for law in estimator._columns_now(2).laws]
+    asked.clear()
+    words_of_one(rng._FEW + 1, 0)
+    assert asked == [32]
+
+
+def test_stages_of_one_record_share_no_words(monkeypatch):
+    given = iter(range(1, 1000))
+    monkeypatch.setattr(rng.os, "urandom", lambda n: np.arange(n).astype(np.uint8).tobytes() if n == 32 else
+                        np.array([next(given) for _ in range(n // 8)], np.uint64).tobytes())
+    words = words_of_one(5, 0)
+    first, half = words.dense(Stage.SEED, 2), words.halves(Stage.ROUNDING)
+    second, more = words.dense(Stage.RESPONSE, 1), words.dense(Stage.SECOND, 3)  # more than was said
+    drawn = np.concatenate([first, half.astype(np.uint64), second, more, words.dense(Stage.NOISE, 2)])
+    assert drawn.tolist() == [1, 2, 3, 4, 6, 7, 8, 9, 10]
+    assert (half.dtype, half.shape) == (np.uint32, (1,))
+    assert words.dense(Stage.SEED, 2) is first
+    assert words.halves(Stage.ROUNDING) == half
+    assert words.sparse(Stage.RARE, 5, np.array([0, 4])).tolist() == [11, 12]
+    assert words.sparse(Stage.RARE, 5, np.array([1, 4, 0])).tolist() == [13, 12, 11]  # a place has one word
+    assert words.sparse(Stage.SECOND_RARE, 5, np.array([0])).tolist() == [14]
+    assert words.sparse(Stage.RARE, 5, np.array([], np.int64)).shape == (0,)
+    assert words.below(1 << 63, Stage.PERMANENT, Stage.PERMANENT_RARE, 3)[0].max(initial=0) < 3
+    for outside in (-1, 5):
+        with pytest.raises(ValueError, match="places must belong to this record"):
+            words.sparse(Stage.RARE, 5, [outside])
+    assert words.eighths(Stage.COINS, 11).shape == (11,)
+    for call in (lambda: words.dense(Stage.SEED, 1), lambda: words.halves(Stage.RESPONSE),
+                 lambda: words.dense(Stage.ROUNDING, 1), lambda: words.dense(Stage.RARE, 1),
+                 lambda: words.sparse(Stage.PERMANENT_RARE, 3, [0]),
+                 lambda: words.sparse(Stage.RESPONSE, 1, [0])):
+        with pytest.raises(ValueError, match="already drawn by another method"):
+            call()
+    for way in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="would repeat"):
+            way(words)
+
+
+@pytest.mark.parametrize("cls", [c for name, c in all_estimators(("local",)) if hasattr(c, "_randomizer")])
+def test_every_law_takes_words_of_one_record(monkeypatch, cls):
+    """Whatever a law asks of words, those of one record have it, however many they are."""
+    monkeypatch.setattr(sending, "words_of_one", lambda n_words, number: WordsOfOne(n_words))
+    for parameters in cls._test_params():
+        estimator = cls(**parameters)
+        X, y = estimator._test_data(3)
+        if y is not None or type(X) is not np.ndarray:
+            continue
+        one, several = estimator.privatize(X[:1]), estimator.privatize(X)
+        assert (one.dtype, one.shape[1:]) == (several.dtype, several.shape[1:])
+
+
+@pytest.mark.parametrize("cls", [GRRFrequencyEstimator, LGRRFrequencyEstimator, LOLOHAFrequencyEstimator,
+                                 OLHFrequencyEstimator, SSFrequencyEstimator])
+def test_one_record_at_a_time_has_the_law_of_rows(cls):
+    """Steps of a report whose words were the same would be one step: frequencies would be far off."""
+    estimator, record, n = cls(1.5, categories=[list(range(6))]), np.array([[2]]), 6000
+    reports = np.concatenate([estimator.privatize(record) for _ in range(n)])
+    found = estimator.aggregate(reports)
+    law = found.randomizers_[0]
+    held = np.arange(6) == 2
+    assert (np.abs(found.frequencies_[0] - held) < 5 * np.sqrt(law.variance(n, held))).all()
+
+
+@pytest.mark.parametrize("cls", [LGRRFrequencyEstimator, LOLOHAFrequencyEstimator])
+def test_a_first_report_is_the_response_to_an_answer_that_is_kept(cls):
+    law = cls(1.0, categories=[list(range(50))]).randomizer()
+    codes, source = np.arange(50).repeat(20).astype(law.code_dtype), WordSource(5)
+    once, twice = (np.empty((1000, law.report_width), law.report_dtype) for _ in range(2))
+    law.privatize(codes, source.reader().words(0, 0, 0, 1000), once)
+    Memoised.privatize(law, codes, source.reader().words(0, 0, 0, 1000), twice)
+    assert np.array_equal(once, twice)
+
+
+def test_where_parties_add_noise_no_record_is_sent():
+    estimator, record = GRRFrequencyEstimator(1.0, categories=[[0, 1]]), np.array([[1]])
+    estimator.privatize(record)
+    token = sums_here.set(object())
+    try:
+        with pytest.raises(ValueError, match="add noise to sums and draw nothing else"):
+            estimator.privatize(record)
+    finally:
+        sums_here.reset(token)
 
 
 def test_threads_do_not_share_what_one_of_them_writes():
