@@ -167,7 +167,7 @@ class Entering:
         state, (mine, beside) = self.state, self._totals()
         way, budget = state.layout.way, state.budget
         after = tuple(map(add, mine, charged))
-        k = way.short(tuple(map(add, after, beside)) if any(beside) else after, budget, charged)
+        k = way.short(tuple(map(add, after, beside)), budget, charged)
         if k is None:
             return after
         needed, notes, spent = charged[k], guarantee.notes, tuple(map(add, mine, beside))
