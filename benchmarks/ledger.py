@@ -3,11 +3,13 @@
 import hashlib
 import itertools
 import json
+import math
 import os
 import sqlite3
 import statistics
 import tempfile
 import time
+from datetime import UTC, datetime
 from fractions import Fraction
 
 from benchmarks._harness import Row
@@ -55,8 +57,8 @@ def rows(settings):
         row = Row(f"ledger entry, durability={durability!r}", ours=ours, peer="bare SQLite, the same row, no account",
                   baseline=plain, ratio=plain / ours, target=f"<{LARGEST * 1e6:g} us", repeats=repeats,
                   note=f"fastest {min(times[entry]) * 1e6:.0f} us, of SQLite {min(times[control]) * 1e6:.0f} us; the "
-                       f"account takes {more * 1e6:.0f} us of the processor; a chain and a count that others "
-                       f"can check, without amounts: {limit * 1e6:.0f} us, {plain / limit:.2f}x")
+                       f"account takes {more * 1e6:.0f} us of the processor; limit: the least that any account "
+                       f"in one SQLite file does: {limit * 1e6:.0f} us, {plain / limit:.2f}x")
         if durability == "full":
             row.judge(settings, GOAL)
             row.note += f", and {_SYNCS} bare syncs of a page {_SYNCS * waits[0] * 1e6:.0f} us"
@@ -70,7 +72,8 @@ def _controls(ledger, entry, folder, durability):
 
     The first writes it, and no more. The second does the least that any account in one file does besides: it asks
     whether others have written, sees that the file is there and has no second one, links the row to the one before by a
-    hash, and counts entries in the header, so that a row that is removed is missed. It adds up nothing.
+    hash, counts entries in the header, so that a row that is removed is missed, reads the clock, and adds up and
+    compares one exact amount, as two integers. It checks no argument, and knows one amount, one user and one file.
     """
     entry()
     source = sqlite3.connect(ledger.path)
@@ -84,7 +87,9 @@ def _controls(ledger, entry, folder, durability):
         connections[-1].execute("PRAGMA journal_mode=PERSIST")
         connections[-1].execute(f"PRAGMA synchronous={'FULL' if durability == 'full' else 'OFF'}")
         connections[-1].execute(schema)
-    (plain, other), (_, path), numbers = connections, paths, itertools.count(1)
+    (plain, other), (_, path), numbers, kept = connections, paths, itertools.count(1), row[1:-5]
+    above, below = 1, 1000
+    spent, of = 0, 1
 
     def control():
         plain.execute("BEGIN IMMEDIATE")
@@ -92,13 +97,20 @@ def _controls(ledger, entry, folder, durability):
         plain.execute("COMMIT")
 
     def least():
+        nonlocal spent, of
         os.stat(path)
         os.access(f"{path}-wal", os.F_OK)
         other.execute("BEGIN IMMEDIATE")
         other.execute("PRAGMA data_version").fetchone()
         number = next(numbers)
-        head = hashlib.sha256(json.dumps([row[-1], number, *row[:-1]]).encode()).hexdigest()
-        other.execute(insert, (number, *row[:-1], head))
+        total, under = spent * below + above * of, of * below
+        common = math.gcd(total, under)
+        if total > 10**6 * under:
+            raise ValueError
+        spent, of = total // common, under // common
+        one = datetime.now(UTC).isoformat(), *kept, f"{spent}/{of}", "0", "0", "0"
+        head = hashlib.sha256(json.dumps([row[-1], number, *one]).encode()).hexdigest()
+        other.execute(insert, (number, *one, head))
         other.execute(f"PRAGMA user_version = {number}")
         other.execute("COMMIT")
 

@@ -3,7 +3,7 @@
     glossary   parameters and attributes that mean the same in many classes
     local      sections of parameters and attributes of clients and of what collects for them
     central    ... of mechanisms of the central model and of the shuffle model
-    filling    puts them into docstrings when a class is made
+    filling    puts them into docstrings, those of a class when they are read
     signature  the signature of a class, which is that of its `__init__`
 """
 

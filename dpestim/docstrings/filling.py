@@ -1,16 +1,9 @@
-"""Docstrings that are filled in when a class is made."""
+"""Docstrings that are filled in: of a method when its class is made, of the class when somebody reads it."""
 
 import inspect
-import re
 import textwrap
 
-from dpestim.docstrings.central import CENTRAL
 from dpestim.docstrings.glossary import GLOSSARY
-from dpestim.docstrings.local import LOCAL
-
-#: Sections of parameters, by the parameter that tells for which classes each is.
-_SECTIONS = {**CENTRAL, **LOCAL}
-_PLACE = re.compile(r"^( *)\{(\w+(?: \w+)*)\}\n", re.MULTILINE)
 
 
 class Documented:
@@ -19,26 +12,47 @@ class Documented:
     That is a text in `_texts` of the class or of a base of it, else one of the glossary. Four names are special:
     ``{parameters}`` is the section of parameters and attributes that all classes of a kind share (`_template` says
     which kind, else a parameter that only one kind has), and in it ``{own}`` and ``{attributes}`` are what the class
-    adds, `_more_parameters` and `_more_attributes`. A name that nothing explains is a KeyError.
+    adds, `_more_parameters` and `_more_attributes`. A name that nothing explains is a KeyError: at once for a
+    method, and when it is read for a class.
     """
 
     _texts = {}
 
     def __init_subclass__(cls, **kwargs):
-        """Fill in the docstrings of the class and of its own methods. (They are absent under -OO.)"""
+        """Fill in the docstrings of the class's own methods, and that of the class late. (-OO leaves none.)"""
         super().__init_subclass__(**kwargs)
-        for item in (cls, *vars(cls).values()):
+        for item in vars(cls).values():
             item = getattr(item, "__func__", item)
-            if (item is cls or inspect.isfunction(item)) and item.__doc__:
+            if inspect.isfunction(item) and item.__doc__:
                 item.__doc__ = _filled(cls, item.__doc__)
+        text = vars(cls)["__doc__"]
+        if isinstance(text, str) and "{" in text:
+            cls.__doc__ = _Late(text)
+
+
+class _Late:
+    """The docstring of a class for who reads it, which no first fit does."""
+
+    def __init__(self, text):
+        self._text = text
+
+    def __get__(self, instance, owner):
+        return _filled(owner, self._text)
 
 
 def _filled(cls, text):
-    def fill(place):
-        found = _filled(cls, _text_of(cls, place[2]))
-        return textwrap.indent(found, place[1], lambda line: line != "\n")
+    if "{" not in text:
+        return text
+    # (by lines: to compile a pattern takes longer than to fill all that a first fit imports)
+    return "".join(_filled_line(cls, line) for line in text.splitlines(keepends=True))
 
-    return _PLACE.sub(fill, text)
+
+def _filled_line(cls, line):
+    start = line.find("{")
+    name = line[start + 1 : -2]
+    if start < 0 or line[:start].strip(" ") or not line.endswith("}\n") or not name.replace(" ", "_").isidentifier():
+        return line
+    return textwrap.indent(_filled(cls, _text_of(cls, name)), line[:start], lambda line: line != "\n")
 
 
 def _text_of(cls, name):
@@ -50,10 +64,14 @@ def _text_of(cls, name):
             return textwrap.dedent(vars(base)["_texts"][name])
     if name != "parameters":
         return GLOSSARY[name]
+    from dpestim.docstrings.central import CENTRAL  # (only readers of a class's docstring need these)
+    from dpestim.docstrings.local import LOCAL
+
+    sections = {**CENTRAL, **LOCAL}  # by the parameter that tells for which classes each is
     known = inspect.signature(cls.__init__).parameters
-    kind = getattr(cls, "_template", None) or next(kind for kind in _SECTIONS if kind in known)
+    kind = getattr(cls, "_template", None) or next(kind for kind in sections if kind in known)
     strategies = ", ".join(f'"{strategy}"' for strategy in getattr(cls, "_strategies", ()))
-    return _SECTIONS[kind].replace("{strategies}", f"{{{strategies}}}")
+    return sections[kind].replace("{strategies}", f"{{{strategies}}}")
 
 
 def _dedented(text):

@@ -66,12 +66,21 @@ def test_names_stand_for_texts():
 
 
 def test_a_name_that_nothing_explains_is_an_error():
-    with pytest.raises(KeyError, match="no such text"):
-        class Wrong(Base):
-            """Wrong.
+    class Wrong(Base):
+        """Wrong.
 
-            {no such text}
-            """
+        {no such text}
+        """
+
+    with pytest.raises(KeyError, match="no such text"):
+        inspect.getdoc(Wrong)
+    with pytest.raises(KeyError, match="no such text"):
+        class WrongToo(Base):
+            def fit(self, X):
+                """Fit.
+
+                {no such text}
+                """
 
 
 def test_no_docstring_of_the_package_has_an_empty_place():

@@ -57,7 +57,8 @@ def test_names_that_are_not_there_are_refused_as_in_any_package(path):
 
 @pytest.mark.parametrize(("fit", "others"), [
     ("local import MeanEstimator, PMTransformer\nMeanEstimator(PMTransformer(1.0, bounds=(-3, 3))).fit(X)",
-     "local.numbers.sdpm local.numbers.privunit local.numbers.duchi local.categories.grr"),
+     "local.numbers.sdpm local.numbers.privunit local.numbers.duchi local.categories.grr "
+     "docstrings.central docstrings.local"),
     ("linear_model import DPLinearRegression\n"
      "DPLinearRegression(delta=1e-6, bounds=(-3, 3), target_bounds=(0, 1)).fit(X, y)",
      "accounting.sums accounting.renyi linear_model.adassp linear_model.functional"),
