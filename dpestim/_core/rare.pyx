@@ -38,7 +38,8 @@ cdef inline void _write(uint8_t *counter, uint64_t head, uint64_t place) noexcep
         counter[8 + j] = <uint8_t>(place >> (56 - 8 * j))
 
 
-cdef uint64_t _counters_of(const uint64_t *places, size_t n, uint64_t head, uint64_t first, uint8_t *out) noexcept nogil:
+cdef uint64_t _counters_of(const uint64_t *places, size_t n, uint64_t head, uint64_t first,
+                           uint8_t *out) noexcept nogil:
     cdef uint64_t largest = 0
     cdef size_t k
     for k in range(n):
