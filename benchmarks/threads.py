@@ -3,8 +3,8 @@
 Contestants say what that is, in the same repeats: SHA-256 (a chain of additions that wait for each other: it tells
 whether a second processor was free, and nothing else), the keystream as `dpestim.rng` draws it, vector arithmetic on
 integers that stay in the first-level cache, and reading an array far larger than the caches. Processors that share
-units gain less where units are full: of one thread's time, what X takes to read at the speed of memory gains at most what
-reading gains, what the words take at the speed of the keystream what the keystream gains, the rest what vector
+units gain less where units are full: of one thread's time, what X takes to read at the speed of memory gains at most
+what reading gains, what the words take at the speed of the keystream what the keystream gains, the rest what vector
 arithmetic gains. On processors with units of their own all of these gain about two, and the target is 1.85.
 """
 
