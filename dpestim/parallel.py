@@ -34,20 +34,52 @@ def run(task, n_blocks, n_jobs=None, pieces=1, most=None):
     begun by then is not waited for: on a busy machine many threads are hardly slower than one. `most`: so many threads
     at most, because more would take longer.
     """
-    n = min(effective_n_jobs(n_jobs), n_blocks, n_blocks if most is None else most) if n_blocks > 1 else 1
+    n = _threads(n_blocks, n_jobs, most)
     if n <= 1:
         return [task(0, n_blocks)]
     n_runs = min(n * pieces, n_blocks)
-    edges = [n_blocks * k // n_runs for k in range(n_runs + 1)]
-    results, left = [None] * n_runs, deque(range(n_runs))
+    edges, results = [n_blocks * k // n_runs for k in range(n_runs + 1)], [None] * n_runs
+
+    def do(k):
+        results[k] = task(*edges[k : k + 2])
+
+    _share(n, n_runs, lambda: do)
+    return results
+
+
+def walk(start, n_steps, n_jobs=None, most=None):
+    """Call ``step(k)`` for every k below n_steps, where each thread has a step of its own, ``start()``.
+
+    Whoever is free takes the next step: processors that share units or have other work differ by a fifth and more, and
+    of two equal runs the slower one would be waited for. What a thread keeps from step to step, `start` makes.
+    """
+    n = _threads(n_steps, n_jobs, most)
+    if n > 1:
+        _share(n, n_steps, start)
+        return
+    step = start()
+    for k in range(n_steps):
+        step(k)
+
+
+def _threads(n_steps, n_jobs, most):
+    """Return how many threads share the steps."""
+    return min(effective_n_jobs(n_jobs), n_steps, n_steps if most is None else most) if n_steps > 1 else 1
+
+
+def _share(n, n_steps, start):
+    """Let n threads, this one among them, call each a ``start()`` of its own with the next of n_steps steps."""
+    left = deque(range(n_steps))
 
     def work():
+        step = None
         while left:
             try:
                 k = left.popleft()
             except IndexError:  # another thread was quicker
                 break
-            results[k] = task(*edges[k : k + 2])
+            step = step or start()  # (made by those alone who find something to do)
+            step(k)
 
     futures = [_get_pool(n - 1).submit(work) for _ in range(1, n)]
     try:
@@ -58,7 +90,6 @@ def run(task, n_blocks, n_jobs=None, pieces=1, most=None):
     for error in errors:
         if error is not None:
             raise error
-    return results
 
 
 def one_thread(n_columns=_WIDE):

@@ -206,14 +206,20 @@ class WordReader:
             self._stream.reset_nonce(counter)
         return self._stream
 
-    def sparse(self, stage, column, block, places):
-        """Return one word for each place (an array of integers) of a block's stream; each place has a counter."""
+    def sparse(self, stage, column, block, places, first=0, end=None):
+        """Return one word for each place (an array of integers) of a block's stream; each place has a counter.
+
+        Places are counted from `first`, and lie below `end`, if that is given. One kernel does it: each call of NumPy's
+        for more than a few hundred places lets another thread have the interpreter's lock, and then waits for it.
+        """
         if not len(places):
             return np.empty(0, np.uint64)
-        _counter(stage, column, block, int(np.max(places)))
-        counters = np.empty((len(places), 2), ">u8")
-        counters[:, 0] = int.from_bytes(_counter(stage, column, block)[:8], "big")
-        counters[:, 1] = np.asarray(places, np.uint64) + np.uint64(_OFFSET)
+        places, counters = np.ascontiguousarray(places, np.uint64), np.empty((len(places), 16), np.uint8)
+        head = int.from_bytes(_counter(stage, column, block)[:8], "big")
+        largest = rare.counters_of(places, head, first + _OFFSET, counters)
+        if end is not None and largest >= end:
+            raise ValueError(_OTHER_ROWS)
+        _counter(stage, column, block, first + largest)
         return self._encrypted(counters).view(np.uint64)[::2]
 
     def below(self, stage, column, block, start, lanes, last):
@@ -308,12 +314,9 @@ class Words:
         """Return one word for each place row * per_row + slot, the row counted within these rows."""
         self._draw(stage, ("sparse", per_row))
         places = np.asarray(places)
-        if len(places) and (int(places.min()) < 0 or int(places.max()) >= per_row * self._n_rows):
-            raise ValueError("places must belong to these rows, because other places name words of other rows")
-        places = places.astype(np.uint64, copy=False)
-        if self._first:
-            places = places + np.uint64(self._first * per_row)
-        return self._reader.sparse(stage, *self._at, places)
+        if places.dtype.kind != "u" and len(places) and int(places.min()) < 0:
+            raise ValueError(_OTHER_ROWS)
+        return self._reader.sparse(stage, *self._at, places, self._first * per_row, per_row * self._n_rows)
 
     def scratch(self, size, dtype):
         """Return working memory of this thread, reused from block to block; contents are whatever was left there."""
@@ -391,6 +394,7 @@ def words_of_one(n_words, number):
 
 
 _OFFSET = 2  # of the position, see above
+_OTHER_ROWS = "places must belong to these rows, because other places name words of other rows"
 
 
 def _fingerprint(key):

@@ -2,6 +2,9 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
+cdef enum:
+    LONG = 1 << 15  # places from which on the interpreter's lock is released: waiting for it takes longer than a few
+
 cdef extern from "rare.h" nogil:
     size_t dpestim_rare_places(const uint8_t *lanes, size_t n, uint8_t most, int64_t *places) noexcept
 
@@ -16,8 +19,6 @@ def open_places(
 ):
     """Write the places that the first digits leave open, in order, with their counters; return how many they are."""
     cdef Py_ssize_t n = lanes.shape[0], found = 0, k
-    cdef uint64_t place
-    cdef int j
     if places.shape[0] < lanes.shape[0] or counters.shape[0] < lanes.shape[0] or counters.shape[1] != 16:
         raise ValueError("places and counters must have room for all lanes")
     if n == 0:
@@ -25,11 +26,44 @@ def open_places(
     with nogil:
         found = <Py_ssize_t>dpestim_rare_places(&lanes[0], n, most, &places[0])
         for k in range(found):
-            place = first + <uint64_t>places[k]
-            for j in range(8):
-                counters[k, j] = <uint8_t>(head >> (56 - 8 * j))
-                counters[k, 8 + j] = <uint8_t>(place >> (56 - 8 * j))
+            _write(&counters[k, 0], head, first + <uint64_t>places[k])
     return found
+
+
+cdef inline void _write(uint8_t *counter, uint64_t head, uint64_t place) noexcept nogil:
+    """Write a counter, the highest byte first."""
+    cdef int j
+    for j in range(8):
+        counter[j] = <uint8_t>(head >> (56 - 8 * j))
+        counter[8 + j] = <uint8_t>(place >> (56 - 8 * j))
+
+
+cdef uint64_t _counters_of(const uint64_t *places, size_t n, uint64_t head, uint64_t first,
+                           uint8_t *out) noexcept nogil:
+    cdef uint64_t largest = 0
+    cdef size_t k
+    for k in range(n):
+        largest = max(largest, places[k])
+        _write(out + 16 * k, head, first + places[k])
+    return largest
+
+
+def counters_of(
+    const uint64_t[::1] places,   # IN   one or more
+    uint64_t head,                # IN   the first half of every counter
+    uint64_t first,               # IN   the second half of that of place 0
+    uint8_t[:, ::1] counters,     # OUT  the 16 bytes of the counter of each place
+):
+    """Write the counters of places; return the largest place, which tells whether their sums did not overflow."""
+    cdef size_t n = places.shape[0]
+    cdef uint64_t largest
+    if not n or counters.shape[0] != places.shape[0] or counters.shape[1] != 16:
+        raise ValueError("places and counters differ in length, or are none")
+    if n < LONG:
+        return _counters_of(&places[0], n, head, first, &counters[0, 0])
+    with nogil:
+        largest = _counters_of(&places[0], n, head, first, &counters[0, 0])
+    return largest
 
 
 def settle(

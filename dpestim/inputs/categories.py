@@ -207,7 +207,7 @@ class CategoryEncoder:
                 rows = slice(first * _TASK_ROWS, last * _TASK_ROWS)
                 return fill(column[rows], out[rows], fallback)
 
-            reasons = parallel.run(task, -(-len(column) // _TASK_ROWS), n_jobs)
+            reasons = parallel.run(task, -(-len(column) // _TASK_ROWS), n_jobs, pieces=8)
             why = next((reason for reason in reasons if reason), None)
         return out, why
 

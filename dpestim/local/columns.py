@@ -306,18 +306,23 @@ def counts_unsent(law):
 def _counted_unsent(column, number, values, source, first, n_jobs):
     """Return the counts of the reports of one column, which are written nowhere: its law counts what it would send."""
     law, stop, size = column.law, first + len(values), column.law.block_rows
-    first_block = first // size
+    first_block, kept = first // size, []
 
-    def task(a, b):
-        counters, codes_of, reader = law.sent_counters((b - a) * size), column.coder(), source.reader()
-        for block in range(first_block + a, first_block + b):
+    def start():
+        counters, codes_of, reader = law.sent_counters(len(values)), column.coder(), source.reader()
+        kept.append(counters)
+
+        def step(block):
+            block += first_block
             low, high = max(first, block * size), min(stop, (block + 1) * size)
             words = reader.words(number, block, low - block * size, high - low)
             law.count_sent(codes_of(values[low - first : high - first]), words, counters)
-        return law.counts_of_sent(counters)
+
+        return step
 
     most = _worth(law, len(values), law.count_ns + law.word_ns * law.report_width)
-    return _sum(parallel.run(task, -(-stop // size) - first_block, n_jobs, most=most))
+    parallel.walk(start, -(-stop // size) - first_block, n_jobs, most)
+    return _sum([law.counts_of_sent(counters) for counters in kept])
 
 
 def _sum(parts):
@@ -345,7 +350,9 @@ def _each_block(column, values, source, number, first, n_jobs, start, most=None)
     stop = first + len(values)
     first_block = first // size
 
-    def task(a, b):
+    stop_block = -(-stop // size)
+
+    def start_thread():
         receive, privatize, reader = start(), column.privatizer(), source.reader()
 
         def fill(reports, row):
@@ -356,11 +363,14 @@ def _each_block(column, values, source, number, first, n_jobs, start, most=None)
                 privatize(part, reader.words(number, block, row - block * size, n), reports[:n])
                 reports, row = reports[n:], row + n
 
-        for block in range(first_block + a, first_block + b, together):
-            low, high = max(first, block * size), min(stop, min(block + together, first_block + b) * size)
-            receive(slice(low - first, high - first), high - low, lambda out, low=low: fill(out, low))
+        def step(k):
+            block = first_block + k * together
+            low, high = max(first, block * size), min(stop, (block + together) * size)
+            receive(slice(low - first, high - first), high - low, lambda out: fill(out, low))
 
-    parallel.run(task, -(-stop // size) - first_block, n_jobs, most=most)
+        return step
+
+    parallel.walk(start_thread, -((first_block - stop_block) // together), n_jobs, most)
 
 
 def _side_by_side(widths):

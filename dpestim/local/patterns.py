@@ -80,7 +80,7 @@ def draw_patterns(threshold, words, out, stage=Stage.RESPONSE, rare_stage=Stage.
     ties = words.scratch(n * width + 1, np.uint32)
     ties = ties[: unary.draw(drawn, law.table, law.columns, out, ties)]
     if len(ties):
-        per_row, first = RARE_WORDS * width, ties.astype(np.uint64) * RARE_WORDS
+        per_row, first = RARE_WORDS * width, np.multiply(ties, RARE_WORDS, dtype=np.uint64)
         rare = words.sparse(rare_stage, per_row, first)
         for place in ties[: unary.settle(drawn, ties, rare, law.edges, out)].tolist():
             # all 64 digits were a boundary's, once in 2**48 ties or less: the others decide

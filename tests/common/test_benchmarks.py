@@ -113,10 +113,12 @@ def test_threads_are_judged_by_what_the_machine_gains(benchmarks):
     from benchmarks import threads
 
     machine = threads.Machine(None, quick=True)
-    times = {"arithmetic 1": 2.0, "arithmetic 2": 1.0, "memory 1": 1.0, "memory 2": 1.0}
+    times = {"arithmetic 1": 9.0, "arithmetic 2": 1.0, "memory 1": 1.0, "memory 2": 1.0, "vector 1": 2.0,
+             "vector 2": 1.0, "keystream 1": 3.0, "keystream 2": 2.0}
     size = machine.numbers.nbytes
-    assert machine.gains(times) == (2.0, 1.0)
-    assert machine.most(times, 4.0, 0) == 2  # all of it arithmetic
+    assert machine.gains(times) == {"arithmetic": 9, "memory": 1, "keystream": 1.5, "vector": 2}
+    assert machine.most(times, 4.0, 0) == 2  # all of it vector arithmetic
+    assert machine.most(times, 3.0, 0, 2 * threads.CHUNK) == machine.most(times, 1.0, 0, 9 * threads.CHUNK) == 1.5
     assert machine.most(times, 1.0, size) == machine.most(times, 1.0, 9 * size) == 1  # all of it reading
     assert machine.most(times, 2.0, size) == pytest.approx(2 / 1.5)
 

@@ -212,10 +212,10 @@ def test_all_streams_of_a_call_are_disjoint(monkeypatch):
         seen.update((first, word) for word in range(start, start + size))
         return dense(self, stage, column, block, start, size)
 
-    def recording_sparse(self, stage, column, block, places):
+    def recording_sparse(self, stage, column, block, places, *where):
         first = int.from_bytes(rng._counter(stage, column, block, 0), "big")
-        seen.update((first, 2 * int(place)) for place in places)
-        return sparse(self, stage, column, block, places)
+        seen.update((first, 2 * (int(place) + (where[0] if where else 0))) for place in places)
+        return sparse(self, stage, column, block, places, *where)
 
     monkeypatch.setattr(WordReader, "dense", recording_dense)
     monkeypatch.setattr(WordReader, "sparse", recording_sparse)
