@@ -337,8 +337,7 @@ class WordsOfOne(Words):
 
     def __reduce__(self):
         """Refuse, as a reader does."""
-        raise TypeError("words of one record cannot be pickled or copied, because the copy would repeat them: draw new "
-                        "ones")
+        raise TypeError("words of one record cannot be pickled or copied, lest the copy repeat them: draw new ones")
 
     @cached_property
     def _reader(self):
@@ -356,9 +355,8 @@ class WordsOfOne(Words):
         if stage in self._drawn:
             self._draw(stage, how)
             return self._kept[stage]
-        first = self._next
-        self._next = stop = first + size
-        words = self._left[first:stop]
+        words = self._left[self._next : self._next + size]
+        self._next += size
         if len(words) < size:  # a law asks for more than it said: all of these are new
             words = np.frombuffer(bytearray(os.urandom(8 * size)), _WORD)
         self._drawn[stage], self._kept[stage] = how, words
