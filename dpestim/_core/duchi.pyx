@@ -11,7 +11,7 @@ cdef extern from "duchi.h" nogil:
                                      uint64_t *left) noexcept
     size_t dpestim_duchi_signs_values(const double *x, const double *low, const double *high, const double *scale,
                                       const uint16_t *lanes, size_t n, size_t d, size_t stride, uint64_t *out,
-                                      uint64_t *left) noexcept
+                                      uint64_t *left, int *finite) noexcept
     size_t dpestim_duchi_answer(const uint64_t *words, const uint32_t *rows, size_t n, size_t d, uint64_t keep,
                                 uint64_t ties, bint last, uint64_t *signs, uint32_t *again) noexcept
 
@@ -78,10 +78,15 @@ def signs_of(
     const uint16_t[:, ::1] lanes,   # IN   as in `signs`
     uint64_t[:, ::1] out,           # OUT
     uint64_t[::1] left,             # OUT
+    bint refuse=False,              # IN
 ):
-    """Round every value to a sign as `encode` and `signs` do one after the other, without fixed points in memory."""
+    """Round every value to a sign as `encode` and `signs` do one after the other, without fixed points in memory.
+
+    Return how many are open; with `refuse`, -1 where a value is not finite: the reports are of no use then.
+    """
     cdef Py_ssize_t n = x.shape[0], d = x.shape[1]
     cdef size_t n_left
+    cdef int finite = 1
     if (lanes.shape[0] != n or lanes.shape[1] < d or out.shape[0] != n or out.shape[1] != (d + 63) // 64 or d == 0
             or left.shape[0] < n * d or d > DPESTIM_DUCHI_PIECE or low.shape[0] != d or high.shape[0] != d
             or scale.shape[0] != d):
@@ -90,8 +95,9 @@ def signs_of(
         return 0
     with nogil:
         n_left = dpestim_duchi_signs_values(&x[0, 0], &low[0], &high[0], &scale[0], &lanes[0, 0], n, d,
-                                            lanes.shape[1], &out[0, 0], &left[0])
-    return n_left
+                                            lanes.shape[1], &out[0, 0], &left[0],
+                                            &finite if refuse else NULL)
+    return n_left if finite else -1
 
 
 def answer(

@@ -63,6 +63,8 @@ class Client(PrivateEstimator):
         Each call is a release of its rows. Needs no `fit` where the domain is declared.
         """
         reports = sent(self, X)
+        if reports is None:
+            reports = self._sent_unread(X)
         if reports is not None:
             return reports
         data, columns, _ = self._read(X)
@@ -112,6 +114,10 @@ class Client(PrivateEstimator):
         return {name: getattr(self, name) for name in self._randomizer.own_parameters() if hasattr(self, name)}
 
     # ---------------------------------------------------------------- inside
+
+    def _sent_unread(self, X):
+        """Return the reports of rows that are checked as they are randomised, or None where they must be read first."""
+        return None
 
     @property
     def _is_declared(self):

@@ -15,6 +15,13 @@ DPESTIM_WIDE static void dpestim_duchi_encode(const double *restrict x, size_t n
         for (size_t j = 0; j < d; j++) out[j] = dpestim_pm_fixed(x[j], low[j], high[j], scale[j], (int64_t)1 << 32);
 }
 
+/* Whether all numbers are finite: of what is not, the difference from itself is NaN. */
+DPESTIM_WIDE static int dpestim_duchi_finite(const double *restrict x, size_t n) {
+    uint64_t bad = 0;
+    for (size_t i = 0; i < n; i++) bad |= (uint64_t)(x[i] - x[i] != 0);
+    return bad == 0;
+}
+
 /* Rounding to signs looks at 16 random bits of a number, and where these do not decide leaves it open: once in 2^16 times.
  * Rows become bytes, 255 for a 1, and then bits, a few rows at a time so that the bytes stay in the nearest cache. */
 #define DPESTIM_DUCHI_PIECE 4096 /* bytes, and numbers of a row at most */
@@ -81,9 +88,10 @@ DPESTIM_TARGET("avx512f,avx512bw,avx512dq")
 static size_t dpestim_duchi_signs_wide(const double *restrict x, const double *restrict low,
                                        const double *restrict high, const double *restrict scale,
                                        const uint16_t *restrict lanes, size_t n, size_t d, size_t stride,
-                                       uint64_t *restrict out, uint64_t *restrict left) {
+                                       uint64_t *restrict out, uint64_t *restrict left, int *finite) {
     const size_t width = (d + 63) / 64;
     size_t n_left = 0;
+    __mmask8 bad = 0;
     uint16_t order[32];
     for (int k = 0; k < 32; k++) order[k] = (uint16_t)(2 * k + 1);
     const __m512i odd = _mm512_loadu_si512(order);
@@ -104,6 +112,7 @@ static size_t dpestim_duchi_signs_wide(const double *restrict x, const double *r
                 for (int k = 0; k < 4; k++) {
                     DPESTIM_FETCH_TO_READ(row + DPESTIM_DUCHI_AHEAD + 8 * k);
                     const __m512d value = _mm512_maskz_loadu_pd((__mmask8)(inside >> (8 * k)), row + 8 * k);
+                    bad |= _mm512_fpclass_pd_mask(value, 0x01 | 0x08 | 0x10 | 0x80); /* NaN or infinite */
                     const __m512d in = _mm512_min_pd(_mm512_max_pd(value, lows[k]), highs[k]);
                     const __m512d units = _mm512_mul_pd(_mm512_sub_pd(in, lows[k]), scales[k]);
                     fixed[k] = _mm512_cvttpd_epu32(units);
@@ -125,6 +134,7 @@ static size_t dpestim_duchi_signs_wide(const double *restrict x, const double *r
             }
         }
     }
+    if (finite) *finite = bad == 0;
     return n_left;
 }
 #define DPESTIM_DUCHI_WIDE 1
@@ -132,13 +142,16 @@ static size_t dpestim_duchi_signs_wide(const double *restrict x, const double *r
 #define DPESTIM_DUCHI_WIDE 0
 #endif
 
+/* The same, by the widest vectors there are; where asked, writes whether all values are finite: they are
+ * read once. */
 static inline size_t dpestim_duchi_signs_values(const double *x, const double *low, const double *high,
                                                 const double *scale, const uint16_t *lanes, size_t n, size_t d,
-                                                size_t stride, uint64_t *out, uint64_t *left) {
+                                                size_t stride, uint64_t *out, uint64_t *left, int *finite) {
 #if DPESTIM_DUCHI_WIDE
     if (dpestim_wide_bits() == 512)
-        return dpestim_duchi_signs_wide(x, low, high, scale, lanes, n, d, stride, out, left);
+        return dpestim_duchi_signs_wide(x, low, high, scale, lanes, n, d, stride, out, left, finite);
 #endif
+    if (finite) *finite = dpestim_duchi_finite(x, n * d);
     return dpestim_duchi_signs_plain(x, low, high, scale, lanes, n, d, stride, out, left);
 }
 

@@ -9,7 +9,7 @@ import numpy as np
 from dpestim._core import duchi
 from dpestim.local.columns import Columns
 from dpestim.local.constants import constants_of
-from dpestim.local.numbers.joint import JointColumn, JointRandomizer
+from dpestim.local.numbers.joint import JointColumn, JointRandomizer, NotFiniteError
 from dpestim.local.numbers.law import FRACTION, NumericRandomizer
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.local.reports import PackedBits
@@ -103,16 +103,21 @@ class JointDuchi(PackedBits, JointRandomizer):
         """Write packed bits; a draw that takes no side may be repeated, with words of its own."""
         self._answer(len(codes), words, out, duchi.signs, codes)
 
-    def privatize_values(self, block, lows, highs, words, out):
-        """Write the same for rows of values, as `encode` and `privatize` do."""
-        self._answer(len(block), words, out, duchi.signs_of, block, *_bounds(lows, highs))
+    looks_at_values = True
 
-    def _answer(self, n, words, out, rounded, *rows):
+    def privatize_values(self, block, lows, highs, words, out, refuse=False):
+        """Write the same for rows of values, as `encode` and `privatize` do; `refuse` those that are not finite."""
+        self._answer(len(block), words, out, duchi.signs_of, block, *_bounds(lows, highs), refuse=refuse)
+
+    def _answer(self, n, words, out, rounded, *rows, **more):
         """Round rows to signs, of which few need more than 16 bits, and answer these."""
         d, w = self.n_numbers, self.weights
         lanes = words.dense(Stage.ROUNDING, self._lanes).view(np.uint16).reshape(n, 4 * self._lanes)
         signs, left = np.empty((n, self._draw - 1), np.uint64), words.scratch(n * d, np.uint64)
-        left = left[: rounded(*rows, lanes, signs, left)]
+        n_left = rounded(*rows, lanes, signs, left, **more)
+        if n_left < 0:
+            raise NotFiniteError
+        left = left[:n_left]
         if len(left):
             places = (left >> np.uint64(16)).astype(np.int64)
             ones = places[words.sparse(Stage.COINS, d, places) >> np.uint64(48) < left & np.uint64(0xFFFF)]

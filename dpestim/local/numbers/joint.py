@@ -1,5 +1,6 @@
 """Columns whose law is about several numbers together: a row's features between bounds of their own, one report."""
 
+from copy import copy
 from fractions import Fraction
 from functools import cached_property
 
@@ -10,18 +11,25 @@ from dpestim.local.law import Randomizer
 from dpestim.local.numbers.column import as_floats, coder_of
 
 
+class NotFiniteError(ValueError):
+    """A value is not finite, which is told while rows are randomised: the client says which, and sends nothing."""
+
+
 class JointRandomizer(Randomizer):
     """Base of the laws of several numbers together; positions are shares of the bounds of each.
 
     A code is a row of `n_numbers` fixed points, what a sub-class's `encode` makes of a row of values. Besides what
     `Randomizer` asks for, a sub-class brings `encode`, `decode`, `means` and `n_reports`, which know what the counts
     are, and `even_variance`. Where it knows a faster way than `encode` and `privatize` one after the other, it may
-    bring ``privatize_values(block, *ends, words, out)``, which writes the same reports.
+    bring ``privatize_values(block, *ends, words, out)``, which writes the same reports; where `looks_at_values` it takes
+    ``refuse=True``, and raises `NotFiniteError` where a value is not finite.
 
     Attributes
     ----------
     n_numbers : int
     """
+
+    looks_at_values = False
 
     code_dtype = np.dtype(np.int64)
 
@@ -114,6 +122,15 @@ class JointColumn(Column):
         """The bounds of each number."""
         return {"kind": "row", "lows": list(map(float, self.lows)), "highs": list(map(float, self.highs))}
 
+    #: Whether values that are not finite are refused as they are randomised; else the client has refused them before.
+    refuses = False
+
+    def refusing(self):
+        """Return the same column, whose law refuses values that are not finite."""
+        column = copy(self)
+        column.refuses = True
+        return column
+
     def read(self, values, n_jobs, strict):
         """Return the block of values, which was checked with the rest of X; fixed points are made block by block."""
         return values
@@ -128,7 +145,8 @@ class JointColumn(Column):
         privatize, ends = getattr(self.law, "privatize_values", None), self._ends
         if privatize is None:
             return super().privatizer()
-        return lambda block, words, out: privatize(as_floats(block), *ends, words, out)
+        more = {"refuse": True} if self.refuses else {}
+        return lambda block, words, out: privatize(as_floats(block), *ends, words, out, **more)
 
     @property
     def _ends(self):

@@ -1,6 +1,7 @@
 """The base of the transformers of numbers: a client, and scikit-learn's transformer around it."""
 
 import warnings
+from numbers import Integral
 
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin
@@ -14,10 +15,15 @@ from dpestim.local.client import Client
 from dpestim.local.coded import pair_of
 from dpestim.local.columns import Columns, column_names
 from dpestim.local.numbers.column import NumberColumn
+from dpestim.local.numbers.joint import NotFiniteError
 from dpestim.local.numbers.law import LARGEST_GRID
 from dpestim.local.numbers.missing import SHARE_OF_NUMBER, NumberOrMissing
 from dpestim.local.numbers.missing_column import MissingColumn
 from dpestim.local.sampling import SampledColumns
+from dpestim.rng import WordSource
+
+#: Rows that are many: of few a pass over their values is not felt.
+_MANY = 1 << 10
 
 
 class NumberClient(Client):
@@ -166,6 +172,29 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, NumberClient):
         return self.decode(self.privatize(X))
 
     # ---------------------------------------------------------------- inside
+
+    def _sent_unread(self, X):
+        """Return reports of rows that are checked as they are randomised, so that they are read once, or None.
+
+        Where something is paid, or a generator would be used up, bad rows must be refused before. Without either,
+        reports of bad rows are dropped: the reader looks at these again, and says what is wrong.
+        """
+        seeded = self.random_state is not None and not isinstance(self.random_state, Integral)
+        if seeded or self._find_ledger() is not None or self._is_strict():
+            return None
+        if type(X) is not np.ndarray or X.ndim != 2 or X.dtype.kind != "f" or len(X) < _MANY:
+            return None
+        if type(self)._parts is not NumberClient._parts or type(self)._pay is not Client._pay:
+            return None  # (a sub-class reads or pays in its own way)
+        self._check_call_parameters()
+        X, _, columns = self._schema(X, False)
+        if not all(c.n_joint is not None and c.law.looks_at_values for c in columns):
+            return None
+        refusing = columns.with_columns([c.refusing() for c in columns])
+        try:
+            return refusing.randomize(columns.parts(X), WordSource(self.random_state), 0, self.n_jobs)
+        except NotFiniteError:
+            return None
 
     def _randomises(self, method):
         return True
