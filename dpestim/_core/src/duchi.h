@@ -151,7 +151,7 @@ static inline size_t dpestim_duchi_signs_values(const double *x, const double *l
     if (dpestim_wide_bits() == 512)
         return dpestim_duchi_signs_wide(x, low, high, scale, lanes, n, d, stride, out, left, finite);
 #endif
-    if (finite) *finite = dpestim_duchi_finite(x, n * d);
+    if (finite && !(*finite = dpestim_duchi_finite(x, n * d))) return 0; /* (no integer is made of what is none) */
     return dpestim_duchi_signs_plain(x, low, high, scale, lanes, n, d, stride, out, left);
 }
 
