@@ -21,8 +21,8 @@ class JointRandomizer(Randomizer):
     A code is a row of `n_numbers` fixed points, what a sub-class's `encode` makes of a row of values. Besides what
     `Randomizer` asks for, a sub-class brings `encode`, `decode`, `means` and `n_reports`, which know what the counts
     are, and `even_variance`. Where it knows a faster way than `encode` and `privatize` one after the other, it may
-    bring ``privatize_values(block, *ends, words, out)``, which writes the same reports; where `looks_at_values` it takes
-    ``refuse=True``, and raises `NotFiniteError` where a value is not finite.
+    bring ``privatize_values(block, *ends, words, out)``, which writes the same reports; where
+    `looks_at_values` it takes ``refuse=True``, and raises `NotFiniteError` where a value is not finite.
 
     Attributes
     ----------

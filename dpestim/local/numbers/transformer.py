@@ -179,6 +179,8 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, NumberClient):
         Where something is paid, or a generator would be used up, bad rows must be refused before. Without either,
         reports of bad rows are dropped: the reader looks at these again, and says what is wrong.
         """
+        if getattr(self, "strategy", None) != "joint":
+            return None
         seeded = self.random_state is not None and not isinstance(self.random_state, Integral)
         if seeded or self._find_ledger() is not None or self._is_strict():
             return None
