@@ -115,10 +115,11 @@ class Cells:
 
     def spans(self, begin, end):
         """Return (starts, weights) of all before cell 2 begin, of each cell up to 2 end, and of all behind it."""
-        if self._spans is None or self._spans[0] != (begin, end):  # (targets of few rows look at the same cells)
+        known = self._spans  # (looked up once: another thread may ask for other cells meanwhile)
+        if known is None or known[0] != (begin, end):  # (targets of few rows look at the same cells)
             starts = np.concatenate([[0], self.starts(begin, end), [self.last - self.first + 1]])
-            self._spans = (begin, end), starts, np.diff(self.weight_before(starts))
-        return self._spans[1:]
+            known = self._spans = (begin, end), starts, np.diff(self.weight_before(starts))
+        return known[1:]
 
     def scores(self, target, shift, begin=0, end=None):
         """Return the scores of these cells: how far a target, in units of 2^-shift, is from their ranks, negated.

@@ -19,7 +19,10 @@ class ExponentialLaw(ChoiceLaw):
     """P[i] proportional to e^(rate code_i)."""
 
     def upper_weights(self, codes, best):
-        """Return integers of at least 2^56 e^(-rate gap): any such integers give the same law."""
+        """Return integers of at least 2^56 e^(-rate gap).
+
+        Any such integers give the same law, but for who asks `surely`: for them they are at most `ERROR` more.
+        """
         return upper_weights(codes, best, self.rate)
 
     def draw(self, codes, source):

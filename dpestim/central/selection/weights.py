@@ -2,7 +2,8 @@
 
 A candidate is proposed in proportion to an integer that is at least its weight, and a coin accepts it with the
 probability that is left. The integers come from a kernel and are sums and draws of integers; the coin is settled by as
-many digits as it takes (`exact_bernoulli.py`). So an integer that is too large costs time, and never changes the law.
+many digits as it takes (`exact_bernoulli.py`). So an integer that is too large costs time, and never changes the law:
+but where `surely` looks first, and for permute-and-flip, which take it that none is more than `ERROR` too large.
 """
 
 import math

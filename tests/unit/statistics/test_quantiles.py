@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpestim.central.exact_bernoulli import exp_bounds
 from dpestim.central.selection.exponential import ExponentialLaw
 from dpestim.rng import WordSource
 from dpestim.statistics import Quantile
+from dpestim.statistics import choice as choices
 from dpestim.statistics.choice import RANK, Choice
 from dpestim.statistics.ranks import Cells, Ranked, coarse, fine, ranked
 from dpestim.statistics.summary import grids_of
@@ -120,3 +122,67 @@ def test_cells_remember_the_weights_of_the_cells_that_were_asked_for_last():
         starts, weights = cells.spans(begin, end)
         assert starts.tolist() == [0, *cells.starts(begin, end).tolist(), 13]
         assert weights.tolist() == np.diff(cells.weight_before(starts)).tolist()
+
+
+ROWS = [[], [0], [12], [3, 3, 3, 7, 8], [0, 0, 5, 12]]
+
+
+def distance(rows, c, target, last):
+    """Return how far a target is from the ranks of a point c."""
+    below, upto = sum(row < c for row in rows), sum(row <= c for row in rows)
+    return max(0, below - target if c else 0, target - upto if c < last else 0)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_cells_and_points_have_the_score_of_the_definition(rows):
+    cells = Cells(Ranked.of(np.array(rows, np.int64), np.ones(len(rows), np.int64)), -4, 8, 2)
+    starts, most = cells.starts(), len(cells.points) - 1
+    for target in (-9, -1, 0, 1, 3, 5, 6, 9, 12, 99):  # (in halves)
+        truth = [-2 * distance(rows, c, Fraction(target, 2), 12) for c in range(13)]
+        assert [cells.score(c, target, 1) for c in range(13)] == truth
+        scores = cells.scores(target, 1)
+        for score, first, after in zip(scores.tolist(), starts, starts[1:]):
+            assert {score} >= set(truth[first:after])
+        for begin, end in itertools.combinations_with_replacement(range(most + 1), 2):
+            np.testing.assert_array_equal(cells.scores(target, 1, begin, end), scores[2 * begin : 2 * end + 1])
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10**30), Fraction(1), Fraction(30), Fraction(400)])
+def test_each_coin_is_that_of_the_point_and_hardly_less_than_sure(monkeypatch, epsilon):
+    """Nearly all coins are settled by the weight of the cell alone, so that no sample would show a wrong one."""
+    asked = []
+    monkeypatch.setattr(choices, "surely", lambda weight, word: False)
+    monkeypatch.setattr(choices, "accepts", lambda weight, x, *_: asked.append((weight, x)) or True)
+    law = ExponentialLaw(epsilon, 1 << RANK, -RANK, False)
+    for rows, target in itertools.product(ROWS, (-2, 1, 3, 50)):
+        known = Ranked.of(np.array(rows, np.int64), np.ones(len(rows), np.int64))
+        part = Choice(law, Cells(known, -4, 8, 2), target << RANK)
+        spans = []
+        monkeypatch.setattr(choices, "propose", lambda _, stream, times: spans.append(times) or times.argmax())
+        part.draw(WordSource(0))
+        for place in np.flatnonzero(spans[0]).tolist():  # (each that has points)
+            monkeypatch.setattr(choices, "propose", lambda *_, place=place: place)
+            point = part.draw(WordSource(place))
+            weight, x = asked[-1]
+            assert x == epsilon / 2 * distance(rows, point, target, 12)
+            low, high = (side * 2**56 for side in exp_bounds(x, 40))
+            assert high <= weight <= low + 4
+
+
+def test_cells_that_two_threads_share_do_not_swap_their_weights():
+    known = Ranked(np.array([3, 5, 9]), np.array([1, 2, 1]))
+    other = (1, 3), *Cells(known, 0, 12, 2).spans(1, 3)
+
+    class Shared(Cells):
+        """What it remembers is at once overwritten by the other thread."""
+
+        @property
+        def _spans(self):
+            return other
+
+        @_spans.setter
+        def _spans(self, value):
+            pass
+
+    starts, weights = Shared(known, 0, 12, 2).spans(0, 4)
+    assert len(starts) == len(weights) + 1 == 12
