@@ -33,8 +33,8 @@ stays.
   proxy: float pipes are not integer pipes).
   The share is the time that the row's unavoidable bytes or lane operations would take, divided by our time.
 * **Threads** stand beside what two threads of this machine gain, measured in the same repeats: in drawing keystream, in
-  vector arithmetic and in reading memory. Where SHA-256 does not scale (five attempts), the machine was busy or has no second core,
-  and the row is not judged.
+  vector arithmetic and in reading memory. Where SHA-256 does not scale (five attempts), the machine was busy or has no
+  second core, and the row is not judged.
 * **Memory** is the kernel's high-water mark of the resident set during `fit` in a fresh process, reset when the input
   exists. (Not ``ru_maxrss``: a child inherits its parent's through fork and exec.)
 

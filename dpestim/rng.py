@@ -337,7 +337,7 @@ class WordsOfOne(Words):
 
     def __reduce__(self):
         """Refuse, as a reader does."""
-        raise TypeError("words of one record cannot be pickled or copied, lest the copy repeat them: draw new ones")
+        raise TypeError("words of one record cannot be copied or pickled, as the copy would repeat them: draw new ones")
 
     @cached_property
     def _reader(self):

@@ -34,7 +34,7 @@ def test_reports_are_those_of_rows_that_are_looked_at_first(d, form):
 
 @pytest.mark.parametrize("bad", [np.nan, -np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("row", [0, 15, 20_001, N - 1])
-@pytest.mark.parametrize("d, column", [(1, 0), (33, 32), (64, 7), (65, 64), (65, 40)])
+@pytest.mark.parametrize(("d", "column"), [(1, 0), (33, 32), (64, 7), (65, 64), (65, 40)])
 def test_whatever_is_not_finite_is_refused_with_the_same_words(bad, row, d, column):
     X = np.zeros((N, d))
     X[row, column] = bad
@@ -42,7 +42,8 @@ def test_whatever_is_not_finite_is_refused_with_the_same_words(bad, row, d, colu
         slow(d).privatize(X)
     with pytest.raises(ValueError) as found:
         transformer(d).privatize(X)
-    assert str(found.value) == str(first.value) and f"column {column} " in str(found.value)
+    assert str(found.value) == str(first.value)
+    assert f"column {column} " in str(found.value)
 
 
 def test_bad_rows_cost_nothing_and_good_ones_are_paid():

@@ -158,7 +158,8 @@ def test_each_coin_is_that_of_the_point_and_hardly_less_than_sure(monkeypatch, e
         known = Ranked.of(np.array(rows, np.int64), np.ones(len(rows), np.int64))
         part = Choice(law, Cells(known, -4, 8, 2), target << RANK)
         spans = []
-        monkeypatch.setattr(choices, "propose", lambda _, stream, times: spans.append(times) or times.argmax())
+        monkeypatch.setattr(choices, "propose",
+                            lambda _, stream, times, spans=spans: spans.append(times) or times.argmax())
         part.draw(WordSource(0))
         for place in np.flatnonzero(spans[0]).tolist():  # (each that has points)
             monkeypatch.setattr(choices, "propose", lambda *_, place=place: place)
