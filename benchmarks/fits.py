@@ -154,7 +154,8 @@ def sparse_predictions(settings):
     index = rng.integers(0, 100, (n, 10), dtype=np.int32) + 100 * np.arange(10, dtype=np.int32)
     ends = np.arange(0, 10 * n + 1, 10, dtype=np.int32)
     X = csr_array((rng.standard_normal(10 * n), index.ravel(), ends), (n, 1000))
-    few, y = X[:5000], np.arange(5000) % 2 == 0
+    few = X[:5000]
+    y = np.arange(few.shape[0]) % 2 == 0
     ours = DPLogisticRegression(data_norm=5.0, classes=[False, True]).fit(few, y)
     peer = linear_model.LogisticRegression().fit(few, y)
     for name in ("decision_function", "predict", "predict_proba"):

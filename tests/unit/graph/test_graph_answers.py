@@ -95,7 +95,7 @@ def test_bands_of_eigenvalues_hold(kind):
     for seed in range(20):
         est = GraphSpectrum(1.0, n_values=4, random_state=seed).fit(matrix)
         low, high = est.confidence_interval(0.8)
-        # (bands end where eigenvalues must; LAPACK's -1 of a complete graph is off in its last bits, on some processors)
+        # (bands end where eigenvalues must; LAPACK's are off in their last bits, on some processors)
         held += ((low - 1e-9 <= truth) & (truth <= high + 1e-9)).all()
     assert held >= 11  # (binomial: fewer with probability 3e-3)
 
