@@ -76,6 +76,14 @@ extensions = [
     for path in sorted(p.replace(os.sep, "/") for p in glob("dpestim/_core/*.pyx"))
 ]
 
+# Metadata and lists of files need no C: who builds in a new environment (`make wheel`) asks for them first, and there
+# Cython, newer than any C, would write all of it. Nor does it need C to pack what is compiled.
+COMMANDS = [word for word in sys.argv[1:] if not word.startswith("-")]
+NEEDS_C = "--skip-build" not in sys.argv and (
+    COMMANDS[:1] not in (["egg_info"], ["dist_info"], ["sdist"], ["build_py"])
+    or any(re.match("build|bdist|install|develop|editable", word) for word in COMMANDS[1:])
+)
+
 setup(
     ext_modules=cythonize(
         [*extensions, extension(SHARED, [])],  # (it writes the source of that one itself)
@@ -86,7 +94,7 @@ setup(
         # cythonize decides by time stamps and does not see the directives, so the debug build has its own folder
         build_dir="build/cython-debug" if DEBUG else "build/cython",
         force=DEBUG,
-    ),
+    ) if NEEDS_C else extensions,
     options={
         "bdist_wheel": {} if FREE_THREADED else {"py_limited_api": "cp311"},
         "build_ext": {"parallel": os.cpu_count()},
