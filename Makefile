@@ -25,14 +25,15 @@ demo: $(VENV)/.built
 WORKERS := -n auto --dist loadgroup
 
 # (asserts as they are written: rewriting those of all files takes seconds; what fails runs again, and says more)
+tested = $(1) $(WORKERS) --assert=plain || { $(1) -q --last-failed --last-failed-no-failures none; false; }
+
 # all but what is marked `ci`: third settings of mechanisms, examples in docs, and studies of accuracy that take long
 test: $(VENV)/.built
-	$(BIN)/python -m pytest $(WORKERS) -m "not ci" --assert=plain || \
-		{ $(BIN)/python -m pytest -q --last-failed --last-failed-no-failures none -m "not ci"; false; }
+	$(call tested,$(BIN)/python -m pytest -m "not ci")
 
 # ... which `.ci/run` adds
 ci-test: $(VENV)/.built
-	$(BIN)/python -m pytest $(WORKERS) -m ci
+	$(call tested,$(BIN)/python -m pytest -m ci)
 
 lint: $(VENV)/.built
 	$(BIN)/python -m ruff check .
@@ -100,8 +101,8 @@ debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib
 	cp -r dpestim/datasets/data build/debug/lib/dpestim/datasets/
 	for proof in $$(find dpestim -name "*.md"); do cp $$proof build/debug/lib/$$proof; done
-	DPESTIM_EXPECT_DEBUG=1 PYTHONPATH=build/debug/lib $(BIN)/python -P -m pytest -p no:cacheprovider \
-		$(WORKERS) $(KERNEL_TESTS) -m "not ci or law"
+	export DPESTIM_EXPECT_DEBUG=1 PYTHONPATH=build/debug/lib; $(call tested,$(BIN)/python -P -m pytest \
+		-o cache_dir=build/debug/cache $(KERNEL_TESTS) -m "not ci or law")
 
 # draw the picture of the README again
 picture: $(VENV)/.built

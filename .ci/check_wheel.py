@@ -2,9 +2,9 @@
 
 Checks that there is one cp311-abi3 wheel with all it needs and nothing it does not, that it was built from the source
 distribution, that it runs on every CPython from 3.11 on that this machine has, and that what depends on scikit-learn
-passes with the oldest one and the one before the newest. Each environment is for both, an interpreter and a
-scikit-learn, and they are made and used side by side. The one of the oldest scikit-learn has the oldest release of
-every dependency.
+passes with the oldest one and, where it names scikit-learn itself, with the one before the newest. Each environment is
+for both, an interpreter and a scikit-learn, and they are made and used side by side. The one of the oldest scikit-learn
+has the oldest release of every dependency.
 """
 
 import os
@@ -44,6 +44,9 @@ SKLEARN_TESTS = (
     *(str(path.relative_to(ROOT / "tests")) for name in SKLEARN_UNITS.split()
       for path in [*(ROOT / "tests").glob(f"unit/*/test_{name}.py")] or [ROOT / "tests" / f"test_{name}.py"]),
 )
+MECHANISMS = ROOT / "tests" / "common" / "test_mechanisms.py"
+#: How a test names scikit-learn.
+NAMED = re.compile(r"^\s*(?:from|import) sklearn\b", re.M)
 
 USE = """
 import subprocess, sys
@@ -133,9 +136,23 @@ def constraints_of(minor, sklearn):
     return oldest()
 
 
+def tests_of(sklearn):
+    """Return what pytest runs with an older scikit-learn: with the oldest one, all of `SKLEARN_TESTS`.
+
+    With one between the oldest and the newest, what names scikit-learn, and first settings of mechanisms. The rest
+    (second settings, messages, strict mode) is about containers, of which the oldest and the newest are tried.
+    """
+    paths = [ROOT / "tests" / name for name in SKLEARN_TESTS]
+    if sklearn == OLDER_SKLEARN[0]:
+        return paths
+    return [*(path for path in paths if path == MECHANISMS or NAMED.search(path.read_text(encoding="utf-8"))),
+            "-k", "not -1-check_"]
+
+
 def try_out(folder, wheel, interpreter, sklearn, constraints=()):
     """Use the wheel in an environment of its own; with an older scikit-learn, run what depends on it; return a text."""
     packages = [wheel] if sklearn is None else [f"{wheel}[test]", f"scikit-learn=={sklearn}"]
+    chosen = tests_of(sklearn)
     if constraints:
         listed = folder.with_suffix(".txt")
         listed.write_text("\n".join(constraints) + "\n", encoding="utf-8")
@@ -149,8 +166,7 @@ def try_out(folder, wheel, interpreter, sklearn, constraints=()):
     quiet = "filterwarnings=ignore::dpestim.exceptions.PrivacyLeakWarning"
     one_core = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
     suite = subprocess.run(
-        [python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", quiet, "-m", "not (law or ci)",
-         *(ROOT / "tests" / name for name in SKLEARN_TESTS)],
+        [python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", quiet, "-m", "not (law or ci)", *chosen],
         cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **one_core},
     )
     text = f"{used}what depends on scikit-learn, with {sklearn}\n{suite.stdout}"

@@ -57,9 +57,11 @@ def rows(settings):
     """Yield one row for each estimator; a quick run takes one, as each time needs a process of its own."""
     repeats = 1 if settings.quick else 7
     with TemporaryDirectory() as folder:
-        # (as installed: pip compiles what it installs, and a variable of the environment may forbid it here)
-        environment = {**os.environ, "PYTHONPYCACHEPREFIX": folder}
-        environment.pop("PYTHONDONTWRITEBYTECODE", None)
+        environment = {**os.environ}
+        if not settings.quick:
+            # as installed: pip compiles what it installs, and a variable of the environment may forbid it here
+            environment["PYTHONPYCACHEPREFIX"] = folder
+            environment.pop("PYTHONDONTWRITEBYTECODE", None)
 
         def output(program):
             return subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, capture_output=True,

@@ -49,6 +49,7 @@ numpydoc_attributes_as_param_list = True
 sphinx_gallery_conf = {
     "examples_dirs": ["gallery"],
     "gallery_dirs": ["generated/gallery"],
+    "parallel": True,  # examples side by side, as many as pages are
     "image_scrapers": ("series_check",),  # the pictures of matplotlib, in which no two series may look alike
     "remove_config_comments": True,
     "thumbnail_size": (480, 336),

@@ -29,6 +29,15 @@ def test_older_scikit_learns_run_all_that_uses_it():
     assert files("sklearn") - NOT_ABOUT_SKLEARN <= {Path(name).name for name in selected}
 
 
+def test_between_the_oldest_and_the_newest_all_that_names_scikit_learn_is_run():
+    tools = runpy.run_path(str(ROOT / ".ci" / "check_wheel.py"))
+    oldest, between = tools["OLDER_SKLEARN"]
+    assert tools["tests_of"](oldest) == [ROOT / "tests" / name for name in tools["SKLEARN_TESTS"]]
+    *paths, option, _ = tools["tests_of"](between)
+    assert option == "-k"
+    assert {path.name for path in paths} == files("sklearn") - NOT_ABOUT_SKLEARN | {"test_mechanisms.py"}
+
+
 def test_planted_faults_still_fit_the_package():
     faults = runpy.run_path(str(ROOT / "tests" / "mutations.py"))["faults"]()
     assert len(faults) >= 10
