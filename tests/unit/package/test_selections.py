@@ -1,8 +1,16 @@
 """The shorter runs (debug build, older scikit-learns) leave out nothing that they are for."""
 
+import importlib
+import pkgutil
 import re
 import runpy
 from pathlib import Path
+
+import pytest
+
+from dpestim import _core
+from dpestim.base import all_estimators
+from dpestim.testing import mechanism_checks
 
 ROOT = Path(__file__).resolve().parents[3]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
@@ -21,6 +29,27 @@ def test_the_debug_build_runs_all_that_calls_kernels():
     listed = re.search(r"KERNEL_TESTS := (.*?)\n\n", makefile, re.S)[1]
     listed = {f"test_{name}" for name in re.findall(r"(?<!test_)\b(\w+\.py)", listed.replace("test_", ""))}
     assert files(r"dpestim\._core") <= listed <= {path.name for path in TESTS}
+
+
+@pytest.mark.ci
+def test_checks_that_the_debug_build_leaves_out_call_no_kernel(monkeypatch):
+    listed = re.search(r"NO_KERNEL := (.*?)\n\n", (ROOT / "Makefile").read_text(), re.S)[1]
+    runs = dict.fromkeys(re.findall(r"check_\w+", listed))
+    for _, cls in all_estimators():
+        for check, run in mechanism_checks(cls(**cls._test_params()[0])) if None in runs.values() else ():
+            if check in runs:
+                runs[check] = runs[check] or run
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("a kernel is called")
+
+    # (`encode` reads declared categories whenever something is fitted: every other check calls it)
+    for name in {each.name for each in pkgutil.iter_modules(_core.__path__)} - {"_cyutility", "build", "encode"}:
+        module = importlib.import_module(f"dpestim._core.{name}")
+        for function in [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]:
+            monkeypatch.setattr(module, function, refuse)
+    for run in runs.values():  # (each with the first estimator that has it)
+        run()
 
 
 def test_older_scikit_learns_run_all_that_uses_it():
