@@ -27,11 +27,12 @@ DIRECTIVES = {
 }
 
 # -O3 comes last and so wins over the interpreter's own flags: at -O2 gcc 12 does not vectorise the counting loops.
-# -g0 makes the libraries five times smaller. No -march=native and no -ffast-math: wheels are portable and exact;
-# wide vectors are chosen at run time (_core/src/wide.h). No contraction: a fused multiply-add would make floats differ
-# between processors. MSVC: `restrict` and hexadecimal floats are of C11.
+# -g0 makes the libraries five times smaller; the debug build has lines for a backtrace (-g takes a third longer). No
+# -march=native and no -ffast-math: wheels are portable and exact; wide vectors are chosen when running (src/wide.h).
+# No contraction: a fused multiply-add would make floats differ between processors. MSVC: `restrict` and hexadecimal
+# floats are of C11.
 COMPILE = ["/O2", "/std:c11", "/fp:precise"] if sys.platform == "win32" else [
-    *(["-O1", "-g"] if DEBUG else ["-O3", "-g0"]), "-ffp-contract=off"
+    *(["-O1", "-g1"] if DEBUG else ["-O3", "-g0"]), "-ffp-contract=off"
 ]
 
 # The limited API of CPython 3.11: one wheel serves every later version. Typed memoryviews only, so no NumPy ABI.
