@@ -17,6 +17,7 @@ import tempfile
 import tomllib
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -165,12 +166,15 @@ def try_out(folder, wheel, interpreter, sklearn, constraints=()):
     # an old scikit-learn beside new libraries warns about itself: warnings are errors in `make test` only
     quiet = "filterwarnings=ignore::dpestim.exceptions.PrivacyLeakWarning"
     one_core = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
-    suite = subprocess.run(
-        [python, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", quiet, "-m", "not (law or ci)", *chosen],
-        cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, **one_core},
-    )
+    command = [python, "-P", "-m", "pytest", "-q", "-o", f"cache_dir={folder / 'cache'}", "-o", quiet,
+               "-m", "not (law or ci)", *chosen]
+    tested = partial(subprocess.run, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                     env={**os.environ, **one_core})
+    suite = tested([*command, "--assert=plain"])  # (as `make test`: what fails runs again, and says more)
     text = f"{used}what depends on scikit-learn, with {sklearn}\n{suite.stdout}"
-    assert suite.returncode == 0, text
+    if suite.returncode:
+        again = tested([*command, "--last-failed", "--last-failed-no-failures", "none"])
+        raise AssertionError(f"{text}\n{again.stdout}")
     known = {line.partition("==")[0] for line in constraints}
     absent = known & {*re.findall(r"could not import '(\w+)", suite.stdout)}
     assert not absent, f"tests were skipped without {absent}\n{text}"
