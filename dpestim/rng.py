@@ -161,7 +161,7 @@ class WordReader:
     def __init__(self, key):
         self._key = key
         self._message = self._stream = self._blocks = None
-        self._buffers = {}
+        self._buffers, self._begun = {}, {}
 
     def __reduce__(self):
         """Refuse, as its source does."""
@@ -186,13 +186,18 @@ class WordReader:
         buffer = self._buffers.get(stage)
         if buffer is None or buffer.size < n_bytes:
             buffer = self._buffers[stage] = np.empty(n_bytes, np.uint8)
-        stream = self._stream_at(_counter(stage, column, block, position, pairs), position, n_bytes)
+        counter = _counter(stage, column, block, position, pairs)
+        begun = self._begun.pop(stage, None)
+        goes_on = begun is not None and begun[0] == (column, block, position) and 16 * position + n_bytes <= _GCM_MOST
+        stream = begun[1] if goes_on else self._stream_at(counter, position, n_bytes)
         if n_bytes <= _CHUNK:
             stream.update_into(_ZEROS[:n_bytes], buffer)
         else:
             for at in range(0, n_bytes, _CHUNK):
                 step = min(_CHUNK, n_bytes - at)
                 stream.update_into(_ZEROS[:step], buffer[at : at + step])
+        if stream is not self._stream:  # (GCM: what comes next of this block's stream is had without a new set-up)
+            self._begun[stage] = (column, block, position + pairs), stream
         return buffer[:n_bytes].view(np.uint64)[skip : skip + size]
 
     def _stream_at(self, counter, position, n_bytes):

@@ -104,6 +104,25 @@ def test_gcm_and_ctr_give_the_same_words(monkeypatch, place, size):
     assert np.array_equal(by_counter[0][:30], keystream(first, 8 * min(size, 30)).view(np.uint64))
 
 
+def test_gcm_goes_on_where_it_was_and_nowhere_else(monkeypatch):
+    """Parts of a block's stream in order are had without a new set-up; what lies elsewhere is not taken for the next."""
+    one, two, other, later = (Stage.NOISE, 1, 2), (Stage.RARE, 1, 2), (Stage.NOISE, 1, 3), (Stage.NOISE, 2, 2)
+    monkeypatch.setattr(rng, "_messages_are_words", lambda: False)
+    monkeypatch.setattr(rng, "_gcm_is_faster", lambda: False)
+    order = [(one, 0, 64), (one, 64, 64), (two, 0, 65), (one, 128, 33), (two, 66, 10), (one, 161, 7), (one, 162, 8),
+             (two, 76, 4), (one, 0, 64), (other, 64, 64), (one, 64, 64), (one, 0, 64), (later, 64, 8), (one, 64, 64),
+             (one, 0, 64), (one, 128, 8), (two, 0, 64), (two, 64, 600), (two, 664, 2), (two, 666, 2),
+             (other, 0, 64), (other, 65, 7), (other, 70, 4)]
+    expected = [WordReader(KEY).dense(*place, *part).copy() for place, *part in order]
+    opened = gcm_opened(monkeypatch, 0)
+    monkeypatch.setattr(rng, "_CHUNK", 512)  # (some parts take several calls of the cipher)
+    monkeypatch.setattr(rng, "_GCM_MOST", 8 * 666)
+    reader = WordReader(KEY)
+    for (place, *part), words in zip(order, expected):
+        assert np.array_equal(reader.dense(*place, *part), words), (place, part)
+    assert len(opened) == 7  # the parts that begin at 0
+
+
 @pytest.mark.parametrize(
     "place", [(Stage.SEED, 0, 0), (Stage.RESPONSE, 5, 7), (Stage.ROUNDING, (1 << 24) - 1, (1 << 32) - 1)]
 )
