@@ -105,7 +105,7 @@ def test_gcm_and_ctr_give_the_same_words(monkeypatch, place, size):
 
 
 def test_gcm_goes_on_where_it_was_and_nowhere_else(monkeypatch):
-    """Parts of a block's stream in order are had without a new set-up; what lies elsewhere is not taken for the next."""
+    """Parts of a block's stream in order are had without a new set-up; no other words are taken for the next."""
     one, two, other, later = (Stage.NOISE, 1, 2), (Stage.RARE, 1, 2), (Stage.NOISE, 1, 3), (Stage.NOISE, 2, 2)
     monkeypatch.setattr(rng, "_messages_are_words", lambda: False)
     monkeypatch.setattr(rng, "_gcm_is_faster", lambda: False)
