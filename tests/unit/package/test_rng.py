@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from joblib import Parallel, delayed
 
 from dpestim import parallel, rng
-from dpestim._core import build
+from dpestim._core import build, rare
 from dpestim.local import GRRFrequencyEstimator, OLHFrequencyEstimator, OUEFrequencyEstimator
 from dpestim.rng import Stage, WordReader, WordSource
 
@@ -52,6 +52,34 @@ def test_sparse_words_have_a_counter_each():
     expected = [keystream(base + int(p) + 2, 8).view(np.uint64)[0] for p in places]
     assert WordReader(KEY).sparse(Stage.RARE, 1, 2, places).tolist() == expected
     assert WordReader(KEY).sparse(Stage.RARE, 1, 2, places[:0]).size == 0
+
+
+@pytest.mark.parametrize("n", [1, 7, (1 << 15) - 1, 1 << 15, (1 << 15) + 3])
+def test_counters_of_places_are_their_sixteen_bytes(n):
+    """Below 2^15 places the interpreter's lock is kept, and from there on released: the counters are the same."""
+    places = np.random.default_rng(n).integers(0, 1 << 62, n, np.uint64)
+    places[n // 2] = largest = (1 << 62) + 5
+    head, first, counters = 0x0102030405060708, (1 << 61) + 0xA1B2C3, np.full((n, 16), 7, np.uint8)
+    assert rare.counters_of(places, head, first, counters) == largest
+    expected = b"".join((head << 64 | first + int(place)).to_bytes(16, "big") for place in places)
+    assert counters.tobytes() == expected
+
+
+@pytest.mark.parametrize(("n", "shape"), [(0, (0, 16)), (3, (2, 16)), (3, (4, 16)), (3, (3, 15)), (3, (3, 17))])
+def test_counters_of_places_have_room(n, shape):
+    with pytest.raises(ValueError, match="places and counters"):
+        rare.counters_of(np.zeros(n, np.uint64), 0, 0, np.zeros(shape, np.uint8))
+
+
+@pytest.mark.parametrize("first", [0, 5, 1 << 40])
+def test_sparse_words_are_counted_from_the_first_place_and_end_before_others(first):
+    places = np.array([3, 0, 9], np.uint64)
+    drawn = WordReader(KEY).sparse(Stage.RARE, 1, 2, places, first, 10)
+    assert np.array_equal(drawn, WordReader(KEY).sparse(Stage.RARE, 1, 2, places + np.uint64(first)))
+    with pytest.raises(ValueError, match="other rows"):
+        WordReader(KEY).sparse(Stage.RARE, 1, 2, places, first, 9)
+    with pytest.raises(ValueError, match="counter"):
+        WordReader(KEY).sparse(Stage.RARE, 1, 2, np.array([(1 << 64) - 2 - first], np.uint64), first)
 
 
 @pytest.mark.parametrize("args", [(1 << 24, 0, 0), (0, 1 << 32, 0), (-1, 0, 0), (0, -1, 0), (0, 0, -2),
