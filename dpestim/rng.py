@@ -49,7 +49,6 @@ _FEW = 128
 BLOCK_WORDS = 1 << 16
 _WORD, _HALF = np.dtype(np.uint64), np.dtype(np.uint32)
 
-
 #: In place of noise that is drawn here: who adds up the integers of several parties (`dpestim.parties.federated`).
 sums_here = ContextVar("sums_here", default=None)
 
@@ -161,7 +160,7 @@ class WordReader:
     def __init__(self, key):
         self._key = key
         self._message = self._stream = self._blocks = None
-        self._buffers = {}
+        self._buffers, self._begun = {}, {}
 
     def __reduce__(self):
         """Refuse, as its source does."""
@@ -186,13 +185,14 @@ class WordReader:
         buffer = self._buffers.get(stage)
         if buffer is None or buffer.size < n_bytes:
             buffer = self._buffers[stage] = np.empty(n_bytes, np.uint8)
-        stream = self._stream_at(_counter(stage, column, block, position, pairs), position, n_bytes)
-        if n_bytes <= _CHUNK:
-            stream.update_into(_ZEROS[:n_bytes], buffer)
-        else:
-            for at in range(0, n_bytes, _CHUNK):
-                step = min(_CHUNK, n_bytes - at)
-                stream.update_into(_ZEROS[:step], buffer[at : at + step])
+        counter, begun = _counter(stage, column, block, position, pairs), self._begun.pop(stage, None)
+        goes_on = begun is not None and begun[0] == (column, block, position) and 16 * position + n_bytes <= _GCM_MOST
+        stream = begun[1] if goes_on else self._stream_at(counter, position, n_bytes)
+        for at in range(0, n_bytes, _CHUNK):
+            step = min(_CHUNK, n_bytes - at)
+            stream.update_into(_ZEROS[:step], buffer[at : at + step])
+        if stream is not self._stream:  # (GCM: what comes next of this block's stream is had without a new set-up)
+            self._begun[stage] = (column, block, position + pairs), stream
         return buffer[:n_bytes].view(np.uint64)[skip : skip + size]
 
     def _stream_at(self, counter, position, n_bytes):
@@ -239,7 +239,7 @@ class WordReader:
         return places[:found], numbers[:found]
 
     def _encrypted(self, counters):
-        """Return the bytes of scattered counters: counter mode there is the block cipher, which is what ECB does."""
+        """Return the bytes of scattered counters: counter mode there is what ECB does."""
         if self._blocks is None:
             modes = _ciphers()
             self._blocks = modes.Cipher(modes.AES(self._key), modes.ECB()).encryptor()

@@ -342,14 +342,12 @@ def _worth(law, n_rows, ns):
 
 
 def _each_block(column, values, source, number, first, n_jobs, start, most=None):
-    """Hand ``start()(rows, n, fill)`` every block of rows, or several; ``fill(report)`` writes their n reports.
+    """Hand ``start()(rows, n, fill)`` every tile of a block, a block or several; ``fill(report)`` writes n reports.
 
     `start` is called once for each thread, and threads are at most so many.
     """
-    size, together = column.law.block_rows, column.law.counted_rows // column.law.block_rows
-    stop = first + len(values)
-    first_block = first // size
-
+    size, tile = column.law.block_rows, column.law.counted_rows
+    together, stop, first_block = max(1, tile // size), first + len(values), first // size
     stop_block = -(-stop // size)
 
     def start_thread():
@@ -366,7 +364,10 @@ def _each_block(column, values, source, number, first, n_jobs, start, most=None)
         def step(k):
             block = first_block + k * together
             low, high = max(first, block * size), min(stop, (block + together) * size)
-            receive(slice(low - first, high - first), high - low, lambda out: fill(out, low))
+            while low < high:  # (tiles end where they do in any call, whichever row is the first)
+                end = min(high, low + tile - (low - block * size) % tile)
+                receive(slice(low - first, end - first), end - low, lambda out, row=low: fill(out, row))
+                low = end
 
         return step
 

@@ -78,6 +78,8 @@ class Randomizer:
 
     #: Random words a block of rows: what Python does once a block must be small beside what the kernels do.
     block_words = BLOCK_WORDS
+    #: Of these so many are drawn at a time, and their rows answered and counted; None: all. The words are the same.
+    tile_words = None
     #: Whether `count` refuses, by the same errors, all that `check_reports` does: servers then read reports once.
     count_refuses = False
     #: Rows of reports that a server counts at a time.
@@ -156,7 +158,11 @@ class Randomizer:
         """Rows that are counted together: whole blocks, several where a report is long and a block has few of them.
 
         All counters are read and written once for all these rows, which otherwise takes longer than the reports do.
+        Where a law has `tile_words`, a part of a block: as many rows as these are for, in sixteens, so that what is
+        drawn of a word for several rows, or of a pair of words, is not drawn again for the next.
         """
+        if self.tile_words is not None:
+            return min(self.block_rows, max(16, self.tile_words // self.n_words // 16 * 16))
         row = self.report_width * np.dtype(self.report_dtype).itemsize
         return self.block_rows * max(1, min(_TOGETHER, _ROOM // row) // self.block_rows)
 

@@ -19,6 +19,7 @@ class GRR(CodeReports, CategoricalRandomizer):
 
     word_ns = 1.0
     block_words = 1 << 18  # kernels of two nanoseconds a row: threads would mostly wait for the interpreter's lock
+    tile_words = 1 << 16  # a buffer for all of them would get fresh pages in each call, which take as long as a kernel
 
     def __init__(self, epsilon, n_categories):
         super().__init__(epsilon, n_categories)

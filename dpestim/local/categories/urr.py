@@ -103,7 +103,7 @@ class UtilityOptimised(Relaxed):
 class URR(UtilityOptimised, CodeReports, CategoricalRandomizer):
     """Randomised response over the sensitive categories; a non-sensitive one names itself or, seldom, one of these."""
 
-    word_ns, block_words = GRR.word_ns, GRR.block_words
+    word_ns, block_words, tile_words = GRR.word_ns, GRR.block_words, GRR.tile_words
 
     def __init__(self, epsilon, n_categories, non_sensitive=()):
         super().__init__(epsilon, n_categories)

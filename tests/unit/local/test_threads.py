@@ -1,5 +1,8 @@
 """Threads over rows: how many there are, how long each works alone, and sums that depend on none of it."""
 
+import platform
+import subprocess
+import sys
 import threading
 import time
 
@@ -8,8 +11,15 @@ import pytest
 
 from dpestim import parallel
 from dpestim.base import all_estimators
-from dpestim.local import GRRFrequencyEstimator, HCMSFrequencyEstimator
+from dpestim.local import (
+    GRRFrequencyEstimator,
+    HCMSFrequencyEstimator,
+    LGRRFrequencyEstimator,
+    OUEFrequencyEstimator,
+    URRFrequencyEstimator,
+)
 from dpestim.local.categories.estimator import FrequencyEstimator
+from dpestim.rng import WordSource
 
 FREQUENCIES = [cls for _, cls in all_estimators() if issubclass(cls, FrequencyEstimator)]
 
@@ -80,3 +90,44 @@ def test_steps_are_taken_once_each_by_threads_that_are_free(n_jobs):
     assert n_jobs == 1 or min(map(len, taken)) < 10
     with pytest.raises(ZeroDivisionError):
         parallel.walk(lambda: lambda k: 1 // (k - 3), 8, n_jobs)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 3])
+@pytest.mark.parametrize("tile", [None, 64, 100, 1 << 20])
+@pytest.mark.parametrize("cls", [GRRFrequencyEstimator, LGRRFrequencyEstimator, URRFrequencyEstimator,
+                                 OUEFrequencyEstimator])
+def test_rows_have_the_words_of_their_block(monkeypatch, cls, tile, n_jobs):
+    """Whoever takes a block, and in whatever tiles: its reports are those of its own words, and counted once."""
+    monkeypatch.setattr(cls._randomizer, "block_words", 1503)
+    monkeypatch.setattr(cls._randomizer, "tile_words", tile)
+    X = np.random.default_rng(0).integers(0, 9, (20_011, 1))
+    est = cls(1.0, categories=[range(9)], random_state=7, n_jobs=n_jobs)
+    law = est.randomizer()
+    assert tile is None or law.counted_rows == min(law.block_rows, max(16, tile // law.n_words // 16 * 16))
+    reader, codes = WordSource(7).reader(), X[:, 0].astype(law.code_dtype)
+    expected, counts = np.empty((len(X), law.report_width), law.report_dtype), np.zeros(law.n_counts, np.int64)
+    for block in range(-(-len(X) // law.block_rows)):
+        rows = slice(block * law.block_rows, (block + 1) * law.block_rows)
+        law.privatize(codes[rows], reader.words(0, block, 0, len(codes[rows])), expected[rows])
+    law.count(expected, counts)
+    np.testing.assert_array_equal(est.privatize(X), expected)
+    np.testing.assert_array_equal(est.fit(X)._counts[0], counts)
+    # parts that begin within a tile, and within a pair of words
+    est.fit(X[:1]).partial_fit(X[1:1235]).partial_fit(X[1235:])
+    np.testing.assert_array_equal(est._counts[0], counts)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="what malloc gives back is glibc's own choice")
+def test_a_fit_in_a_process_of_its_own_asks_for_no_fresh_pages():
+    """Buffers of a whole block were given back after each fit, and their pages cost as much as what was written."""
+    code = """if True:
+        import resource, numpy as np
+        from dpestim.local import GRRFrequencyEstimator
+        X, faults = np.zeros((1_000_000, 1), int), []
+        for _ in range(9):
+            before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+            GRRFrequencyEstimator(1.0, categories=[np.arange(1024)]).fit(X)
+            faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+        print(sorted(faults)[4])"""
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(run.stdout) < 200

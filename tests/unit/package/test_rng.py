@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from joblib import Parallel, delayed
 
 from dpestim import parallel, rng
-from dpestim._core import build
+from dpestim._core import build, rare
 from dpestim.local import GRRFrequencyEstimator, OLHFrequencyEstimator, OUEFrequencyEstimator
 from dpestim.rng import Stage, WordReader, WordSource
 
@@ -52,6 +52,34 @@ def test_sparse_words_have_a_counter_each():
     expected = [keystream(base + int(p) + 2, 8).view(np.uint64)[0] for p in places]
     assert WordReader(KEY).sparse(Stage.RARE, 1, 2, places).tolist() == expected
     assert WordReader(KEY).sparse(Stage.RARE, 1, 2, places[:0]).size == 0
+
+
+@pytest.mark.parametrize("n", [1, 7, (1 << 15) - 1, 1 << 15, (1 << 15) + 3])
+def test_counters_of_places_are_their_sixteen_bytes(n):
+    """Below 2^15 places the interpreter's lock is kept, and from there on released: the counters are the same."""
+    places = np.random.default_rng(n).integers(0, 1 << 62, n, np.uint64)
+    places[n // 2] = largest = (1 << 62) + 5
+    head, first, counters = 0x0102030405060708, (1 << 61) + 0xA1B2C3, np.full((n, 16), 7, np.uint8)
+    assert rare.counters_of(places, head, first, counters) == largest
+    expected = b"".join((head << 64 | first + int(place)).to_bytes(16, "big") for place in places)
+    assert counters.tobytes() == expected
+
+
+@pytest.mark.parametrize(("n", "shape"), [(0, (0, 16)), (3, (2, 16)), (3, (4, 16)), (3, (3, 15)), (3, (3, 17))])
+def test_counters_of_places_have_room(n, shape):
+    with pytest.raises(ValueError, match="places and counters"):
+        rare.counters_of(np.zeros(n, np.uint64), 0, 0, np.zeros(shape, np.uint8))
+
+
+@pytest.mark.parametrize("first", [0, 5, 1 << 40])
+def test_sparse_words_are_counted_from_the_first_place_and_end_before_others(first):
+    places = np.array([3, 0, 9], np.uint64)
+    drawn = WordReader(KEY).sparse(Stage.RARE, 1, 2, places, first, 10)
+    assert np.array_equal(drawn, WordReader(KEY).sparse(Stage.RARE, 1, 2, places + np.uint64(first)))
+    with pytest.raises(ValueError, match="other rows"):
+        WordReader(KEY).sparse(Stage.RARE, 1, 2, places, first, 9)
+    with pytest.raises(ValueError, match="counter"):
+        WordReader(KEY).sparse(Stage.RARE, 1, 2, np.array([(1 << 64) - 2 - first], np.uint64), first)
 
 
 @pytest.mark.parametrize("args", [(1 << 24, 0, 0), (0, 1 << 32, 0), (-1, 0, 0), (0, -1, 0), (0, 0, -2),
@@ -102,6 +130,25 @@ def test_gcm_and_ctr_give_the_same_words(monkeypatch, place, size):
     assert opened == [rng._counter(*place)[:12]] * 2
     first = (int(place[0]) << 120) | (place[1] << 96) | (place[2] << 64) | 2
     assert np.array_equal(by_counter[0][:30], keystream(first, 8 * min(size, 30)).view(np.uint64))
+
+
+def test_gcm_goes_on_where_it_was_and_nowhere_else(monkeypatch):
+    """Parts of a block's stream in order are had without a new set-up; no other words are taken for the next."""
+    one, two, other, later = (Stage.NOISE, 1, 2), (Stage.RARE, 1, 2), (Stage.NOISE, 1, 3), (Stage.NOISE, 2, 2)
+    monkeypatch.setattr(rng, "_messages_are_words", lambda: False)
+    monkeypatch.setattr(rng, "_gcm_is_faster", lambda: False)
+    order = [(one, 0, 64), (one, 64, 64), (two, 0, 65), (one, 128, 33), (two, 66, 10), (one, 161, 7), (one, 162, 8),
+             (two, 76, 4), (one, 0, 64), (other, 64, 64), (one, 64, 64), (one, 0, 64), (later, 64, 8), (one, 64, 64),
+             (one, 0, 64), (one, 128, 8), (two, 0, 64), (two, 64, 600), (two, 664, 2), (two, 666, 2),
+             (other, 0, 64), (other, 65, 7), (other, 70, 4)]
+    expected = [WordReader(KEY).dense(*place, *part).copy() for place, *part in order]
+    opened = gcm_opened(monkeypatch, 0)
+    monkeypatch.setattr(rng, "_CHUNK", 512)  # (some parts take several calls of the cipher)
+    monkeypatch.setattr(rng, "_GCM_MOST", 8 * 666)
+    reader = WordReader(KEY)
+    for (place, *part), words in zip(order, expected):
+        assert np.array_equal(reader.dense(*place, *part), words), (place, part)
+    assert len(opened) == 7  # the parts that begin at 0
 
 
 @pytest.mark.parametrize(
