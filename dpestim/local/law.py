@@ -78,6 +78,8 @@ class Randomizer:
 
     #: Random words a block of rows: what Python does once a block must be small beside what the kernels do.
     block_words = BLOCK_WORDS
+    #: Rare words of one record that are drawn with its others, where a law asks for such (`dpestim.local.patterns`).
+    n_spare = 0
     #: Whether `count` refuses, by the same errors, all that `check_reports` does: servers then read reports once.
     count_refuses = False
     #: Rows of reports that a server counts at a time.
