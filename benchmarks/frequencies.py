@@ -1,14 +1,12 @@
 """The mechanisms of the registry: every verb, hand-written baselines where there are any, and latency."""
 
-import os
-import statistics
-import time
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from benchmarks._harness import Row, interleave, limit, share
+from benchmarks.one_record import latency_rows
 from dpestim._core import build
 from dpestim.base import all_estimators
 from dpestim.local import OLHFrequencyEstimator, PGRFrequencyEstimator
@@ -212,15 +210,11 @@ VERBS = {
     "privatize + aggregate": (Case.collect, "keystream", lambda case: 8 * case.randomizer.n_words * case.n),
     "fit": (Case.fit, "keystream", lambda case: 8 * case.randomizer.n_words * case.n),
 }
-#: Where aggregating is more than reading: operations for each user and value (an addition, a comparison, a count).
-#: One record of a client: the control's time as a share of its own; of what has no target it is shown.
-LATENCY = {"cold": 0.65, "fitted": 1, "made": None}
-_WHEN = {"cold": "the client exists, no data seen", "fitted": "after its first data",
-         "made": "made of its parameters for each record"}
 #: How much sooner a server of PGR has its estimates than one of OLH.
 PGR_TARGET = 20
 #: How much sooner bits are drawn; tables of bytes are looked up in vectors of 512 bits, or a byte at a time.
 UNARY_TARGET = 25 if build.VECTOR_BITS >= 512 else 14
+#: Where aggregating is more than reading: operations for each user and value (an addition, a comparison, a count).
 LANE_OPERATIONS = {"OLHFrequencyEstimator": 3, "BLHFrequencyEstimator": 3}
 _OURS_IN_NUMPY = "our algorithm in NumPy"
 #: (class, verb) -> target, baselines by name. They are written for d = 1024.
@@ -316,60 +310,5 @@ def _verb_rows(settings, name, case, verb):
 
 def _latency_rows(settings, name, cls, d):
     client, server = estimator(cls, d), estimator(cls, d).fit(np.arange(d)[:, None])
-    yield from latency_rows(settings, f"{name} privatize one record, d = {d}", client, server, np.array([[d // 2]]))
-
-
-def latency_rows(settings, text, client, server, record):
-    """One record on a client, in turn with what NumPy takes to seed a generator from the system and to draw once.
-
-    Cold: the client exists and has declared its domain, but has seen no data, so that each call looks at all its
-    parameters again. Fitted: it has, and they are frozen. Made: it is made of its parameters, too, for each record. The
-    times depend on the machine by a factor of four, their ratio does not.
-    """
-    made, given = type(client), client.get_params(deep=False)
-    control, calls = lambda: np.random.default_rng().random(1), 30 if settings.quick else 500
-    times = _medians({"cold": lambda: client.privatize(record), "fitted": lambda: server.privatize(record),
-                      "control": control, "least": lambda: least_client(record)}, calls)
-    # (apart: making a client takes so long that what comes after it finds other things in the caches)
-    apart = _medians({"made": lambda: made(**given).privatize(record), "control": control}, calls)
-    times["made"] = apart["made"] * times["control"] / apart["control"]
-    for where, target in LATENCY.items():
-        row = Row(
-            f"{text}, {where}",
-            ours=times[where],
-            peer="NumPy, default_rng().random(1)",
-            baseline=times["control"],
-            ratio=times["control"] / times[where],
-            limit="least client",
-            share=times["least"] / times[where],
-            repeats=calls,
-            note=f"{_WHEN[where]}; the least client has {times['control'] / times['least']:.2f}x",
-        )
-        yield row if target is None else row.judge(settings, target)
-
-
-def _medians(contestants, calls):
-    """Return the median seconds of functions called in turn."""
-    spent = {where: [] for where in contestants}
-    for _ in range(calls):
-        for where, call in contestants.items():
-            start = time.perf_counter()
-            call()
-            spent[where].append(time.perf_counter() - start)
-    return {where: statistics.median(t) for where, t in spent.items()}
-
-
-def least_client(record, keep=WORD // 3, d=1024):
-    """Return a report as no client returns one sooner: it knows one law and one dtype, remembers and pays nothing.
-
-    It looks whether the array is what it seems, asks the system for a word, and answers by randomised response.
-    """
-    if type(record) is not np.ndarray or record.shape != (1, 1) or record.dtype.kind not in "iuf":
-        raise ValueError("X must be an array of one record")
-    value = record.item(0)
-    if not -1 <= value < d:
-        raise ValueError("X must have a value of the domain")
-    word = int.from_bytes(os.urandom(8), "little")
-    report = np.empty((1, 1), np.uint16)
-    report[0, 0] = int(value) % d if word < keep else word % d
-    return report
+    text = f"{name} privatize one record, d = {d}"
+    yield from latency_rows(settings, text, client, server, np.array([[d // 2]]), server.randomizers_[0])

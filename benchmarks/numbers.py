@@ -6,7 +6,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks._harness import Row, interleave, limit, share
-from benchmarks.frequencies import latency_rows
+from benchmarks.one_record import latency_rows
 from dpestim.base import all_estimators
 from dpestim.local import PMTransformer
 from dpestim.local.channel import Dense

@@ -17,7 +17,8 @@ Rows are cut into blocks of a size that depends on the mechanism alone, so which
 
 * ``random_state=None``: a fresh key from ``os.urandom`` for each public call. No state outlives a call, so a forked,
   cloned or pickled object cannot repeat noise. The few words of one record on a client are asked of ``os.urandom``
-  themselves (`words_of_one`): that is the generator whose output a key would be, and no cipher is set up.
+  themselves (`dpestim.words_of_one`): that is the generator whose output a key would be, and no cipher is set up. Where
+  they are more than 128 they are a stream under a fresh key, cut into stages in the order in which these are asked for.
 * an int: the key is derived from the seed. Reproducible, and marked `seeded`: such a release must not be published.
 * a NumPy ``Generator`` or ``RandomState``: supplies a key and nothing else; marked `seeded` too. A copy of it (and
   `clone` copies parameters) supplies the same keys again.
@@ -27,7 +28,7 @@ import hashlib
 import os
 from contextvars import ContextVar
 from enum import IntEnum
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from numbers import Integral
 from types import SimpleNamespace
 
@@ -323,72 +324,14 @@ class Words:
         return self._reader.scratch(size, dtype)
 
 
-class WordsOfOne(Words):
-    """The words of one record that nobody may draw again: the system's own, where they are few.
+def fresh_words(n_words):
+    """Return the bytes of words that nobody had before: the system's, or one message under a key that is forgotten.
 
-    Each stage takes words that no other has had, so that all are independent and uniform, as those under a key are
-    taken to be. `eighths` and `below`, for many places of a record, have a cipher after all, under a key of its own.
+    A tag may follow them, which nobody reads.
     """
-
-    def __init__(self, n_words):
-        self._left, self._next = np.frombuffer(bytearray(os.urandom(8 * n_words)), _WORD), 0
-        self._at, self._first, self._n_rows = (0, 0), 0, 1
-        self._drawn, self._kept, self._rare = {}, {}, {}
-
-    def __reduce__(self):
-        """Refuse, as a reader does."""
-        raise TypeError("words of one record cannot be copied or pickled, as the copy would repeat them: draw new ones")
-
-    @cached_property
-    def _reader(self):
-        return WordReader(os.urandom(32))
-
-    def dense(self, stage, per_row):
-        """Return per_row words; asked again, the same words."""
-        return self._take(stage, per_row, per_row)
-
-    def halves(self, stage):
-        """Return one 32-bit number."""
-        return self._take(stage, "halves", 1).view(_HALF)[:1]
-
-    def _take(self, stage, how, size):
-        if stage in self._drawn:
-            self._draw(stage, how)
-            return self._kept[stage]
-        words = self._left[self._next : self._next + size]
-        self._next += size
-        if len(words) < size:  # a law asks for more than it said: all of these are new
-            words = np.frombuffer(bytearray(os.urandom(8 * size)), _WORD)
-        self._drawn[stage], self._kept[stage] = how, words
-        return words
-
-    def sparse(self, stage, per_row, places):
-        """Return one word for each place; asked again for a place, the same word."""
-        self._draw(stage, ("sparse", per_row))
-        places = np.asarray(places).tolist()
-        if places and (min(places) < 0 or max(places) >= per_row):
-            raise ValueError("places must belong to this record, because other places name words of others")
-        known = self._rare.setdefault(stage, {})
-        new = [place for place in dict.fromkeys(places) if place not in known]
-        known.update(zip(new, np.frombuffer(os.urandom(8 * len(new)), _WORD).tolist()))
-        return np.array([known[place] for place in places], _WORD)
-
-    def below(self, limit, stage, rare_stage, per_row=1):
-        """Return (places, numbers); their rare words are of the cipher, so that `sparse` has none of this stage."""
-        self._draw(rare_stage, ("below", per_row))
-        lanes = self.eighths(stage, per_row)
-        return self._reader.below(rare_stage, *self._at, 0, lanes, limit - 1)
-
-    def scratch(self, size, dtype):
-        """Return working memory."""
-        return np.empty(size, dtype)
-
-
-def words_of_one(n_words, number):
-    """Return the words of one record and one of its columns, which asks for about n_words, without a seed."""
-    if n_words <= _FEW:
-        return WordsOfOne(n_words)
-    return WordReader(os.urandom(32)).words(number, 0, 0, 1)
+    if n_words <= _FEW or not _messages_are_words():
+        return os.urandom(8 * n_words)
+    return _ciphers().AESGCM(os.urandom(32)).encrypt(bytes(12), _ZEROS[: 8 * n_words], None)
 
 
 _OFFSET = 2  # of the position, see above

@@ -86,6 +86,17 @@ def buckets(
                 out[i] = _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits)
 
 
+def bucket(
+    uint64_t code,                   # IN   a value
+    Py_ssize_t which,                # IN   the hash that it takes
+    const uint32_t[:, ::1] columns,  # IN   (k, bits of a code)
+):
+    """Return the bucket of one value."""
+    if not 0 <= which < columns.shape[0] or not 0 < columns.shape[1] <= 64:
+        raise ValueError("columns must hold the hash")
+    return _bucket(code, &columns[which, 0], columns.shape[1])
+
+
 def signs(
     const code_t[::1] codes,         # IN   values
     const uint32_t[::1] hashes,      # IN   which hash each takes

@@ -6,6 +6,8 @@ cdef extern from "unary.h" nogil:
     size_t dpestim_unary_draw(const uint16_t *random, size_t stride, size_t n, size_t width, const uint8_t *table,
                               const uint8_t *columns, uint8_t *out, uint32_t *ties) noexcept
     size_t dpestim_rank(const uint64_t *edges, uint64_t u) noexcept
+    uint8_t dpestim_pattern(const uint8_t *columns, uint16_t random) noexcept
+    void dpestim_unary_compare(const uint64_t *words, const uint64_t *thresholds, size_t n, uint8_t *out) noexcept
     void dpestim_unary_count(const uint8_t *reports, size_t n, size_t width, int64_t *counts) noexcept
 
 ctypedef fused code_t:
@@ -34,6 +36,59 @@ def draw(
         n_ties = dpestim_unary_draw(<const uint16_t *>&words[0, 1], 4 * words.shape[1], n, width, &table[0],
                                     &columns[0, 0], &out[0, 0], &ties[0])
     return n_ties
+
+
+def draw_one(
+    bytes words not None,           # IN   words of one record, eight bytes each
+    Py_ssize_t start,               # IN   the first of those that are as for `draw`
+    Py_ssize_t spare,               # IN   that of spare ones for ties: start + 1 + ceil(width / 4)
+    Py_ssize_t end,                 # IN   where these end
+    bytes law not None,             # IN   the bytes of `columns` as for `draw`, and of `edges` as for `settle`
+    bint inverted,                  # IN   whether every bit is turned
+    Py_ssize_t code,                # IN   the true value; below 0, where no bit is the true one
+    Py_ssize_t n_bits,              # IN   as for `finish`, as is
+    uint64_t true_threshold,        # IN   the threshold
+    uint8_t[:, ::1] out,            # OUT  (1, width) a complete report, but for what is left open
+):
+    """Do what `draw`, `settle` and `finish` do, for one record; return how many patterns spare words left open.
+
+    Bytes are read as they are: a view of an array takes as long as a hundred bits.
+    """
+    cdef Py_ssize_t width = out.shape[1], n_open = 0, i
+    cdef const uint8_t *columns = law
+    cdef const uint64_t *edges = <const uint64_t *>(columns + 768)
+    cdef const uint64_t *drawn = <const uint64_t *><const uint8_t *>words
+    cdef const uint16_t *random = <const uint16_t *>(drawn + start + 1)
+    cdef bint one
+    cdef uint8_t pattern, turned = 255 if inverted else 0
+    cdef uint64_t u
+    cdef size_t rank
+    if (out.shape[0] != 1 or width < 1 or start < 0 or spare - start != 1 + (width + 3) // 4 or end < spare
+            or end > len(words) // 8 or len(law) != 768 + 8 * 255 or not 8 * width - 8 < n_bits <= 8 * width
+            or code >= n_bits):
+        raise ValueError("words, law and out differ in length")
+    one = drawn[start] < true_threshold
+    for i in range(width):
+        pattern = dpestim_pattern(columns, random[i])
+        if pattern == 255:
+            if spare == end:
+                n_open += 1
+            else:
+                u = <uint64_t>random[i] << 48 | drawn[spare] >> 16
+                spare += 1
+                rank = dpestim_rank(edges, u)
+                n_open += rank < 255 and edges[rank] == u
+                pattern = <uint8_t>rank
+        out[0, i] = pattern ^ turned
+    _finish(&out[0, 0], width, n_bits, code, one)
+    return n_open
+
+
+cdef inline void _finish(uint8_t *out, Py_ssize_t width, Py_ssize_t n_bits, Py_ssize_t code, bint one) noexcept nogil:
+    """Drop the surplus bits of the last pattern, and put the true bit, if there is one."""
+    out[width - 1] &= <uint8_t>(255 >> (8 * width - n_bits))
+    if code >= 0:
+        out[code >> 3] = (out[code >> 3] & <uint8_t>~(1 << (code & 7))) | <uint8_t>(one << (code & 7))
 
 
 def settle(
@@ -72,18 +127,55 @@ def finish(
     uint64_t true_threshold,        # IN   Pr[1] of the true bit is true_threshold / 2^64
     uint8_t[:, ::1] out,            # OUT  complete reports
 ):
-    """Drop the surplus bits of the last pattern and put the true bits."""
-    cdef Py_ssize_t n = codes.shape[0], i, last = out.shape[1] - 1
-    cdef uint8_t place, one, inside = <uint8_t>(255 >> (8 * out.shape[1] - n_bits))
+    """Drop the surplus bits of the last patterns and put the true bits."""
+    cdef Py_ssize_t n = codes.shape[0], i
     if words.shape[0] != n or out.shape[0] != n or out.shape[1] != (n_bits + 7) // 8 or n_bits < 1:
         raise ValueError("codes, words and out differ in length")
     with nogil:
         for i in range(n):
-            if inside != 255:
-                out[i, last] &= inside
-            place = <uint8_t>(1 << (codes[i] & 7))
-            one = <uint8_t>((words[i, 0] < true_threshold) << (codes[i] & 7))
-            out[i, codes[i] >> 3] = (out[i, codes[i] >> 3] & <uint8_t>~place) | one
+            _finish(&out[i, 0], out.shape[1], n_bits, codes[i], words[i, 0] < true_threshold)
+
+
+def compare(
+    const code_t[::1] codes,        # IN   true values, below the number of bits
+    const uint64_t[::1] words,      # IN   (n * bits) a word for each bit
+    const uint64_t[:, ::1] odds,    # IN   (2, bits) Pr[1] * 2^64 of each bit, where its value is held, and where not
+    uint8_t[:, ::1] out,            # OUT  (n, ceil(bits / 8)) complete reports
+):
+    """Decide about every bit by a word and a threshold of its own."""
+    cdef Py_ssize_t n = codes.shape[0], n_bits = odds.shape[1], i, code
+    if (odds.shape[0] != 2 or n_bits < 1 or words.shape[0] != n * n_bits or out.shape[0] != n
+            or out.shape[1] != (n_bits + 7) // 8):
+        raise ValueError("codes, words, odds and out differ in length")
+    with nogil:
+        for i in range(n):
+            dpestim_unary_compare(&words[i * n_bits], &odds[1, 0], n_bits, &out[i, 0])
+            code = codes[i]
+            _finish(&out[i, 0], out.shape[1], n_bits, code, words[i * n_bits + code] < odds[0, code])
+
+
+def flip(
+    const uint8_t[:, ::1] kept,     # IN   (n, width) packed bits
+    const uint64_t[::1] coins,      # IN   (n * words) bits that a kept 1 becomes; empty: the turn of what a 0 becomes
+    Py_ssize_t n_bits,              # IN   8 * width or up to 7 less: surplus bits are dropped
+    uint8_t[:, ::1] out,            # IN   what a kept 0 becomes   OUT  what each bit does
+):
+    """Answer every kept bit."""
+    cdef Py_ssize_t n = kept.shape[0], width = kept.shape[1], n_coins = coins.shape[0], i, j
+    cdef const uint8_t *own
+    if (out.shape[0] != n or out.shape[1] != width or (n_bits + 7) // 8 != width or width < 1
+            or (n_coins and n_coins != n * ((width + 7) // 8))):
+        raise ValueError("kept, coins and out differ in length")
+    with nogil:
+        for i in range(n):
+            if n_coins:
+                own = <const uint8_t *>&coins[i * ((width + 7) // 8)]
+                for j in range(width):
+                    out[i, j] = (out[i, j] & <uint8_t>~kept[i, j]) | (own[j] & kept[i, j])
+            else:
+                for j in range(width):
+                    out[i, j] ^= kept[i, j]
+            _finish(&out[i, 0], width, n_bits, -1, False)
 
 
 def count(

@@ -80,6 +80,8 @@ class Randomizer:
     block_words = BLOCK_WORDS
     #: Of these so many are drawn at a time, and their rows answered and counted; None: all. The words are the same.
     tile_words = None
+    #: Rare words of one record that are drawn with its others, where a law asks for such (`dpestim.local.patterns`).
+    n_spare = 0
     #: Whether `count` refuses, by the same errors, all that `check_reports` does: servers then read reports once.
     count_refuses = False
     #: Rows of reports that a server counts at a time.

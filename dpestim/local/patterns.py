@@ -8,6 +8,7 @@ import numpy as np
 
 from dpestim._core import unary
 from dpestim.rng import Stage
+from dpestim.words_of_one import WordsOfOne
 
 #: Digits (bits) of the number that decides: products of eight probabilities k / 2**64 are multiples of 2**-512.
 DIGITS = 512
@@ -40,6 +41,8 @@ class BitPatterns:
         self.table = _fixed(np.where(np.arange(256, dtype=np.uint8) < cut, first, second).reshape(-1))
         self.boundaries = list(accumulate((left[k] for k in ones[:-1]), initial=sum(cells) * cell))[1:]
         self.edges = _fixed(np.array([b >> (DIGITS - 64) for b in self.boundaries], np.uint64))
+        #: columns and edges, for the kernel of one record.
+        self.both = self.columns.tobytes() + self.edges.tobytes()
 
     def decide(self, prefix, words):
         """Return the pattern that all 512 digits say, where the table does not.
@@ -63,14 +66,38 @@ def words_for(width):
     return 1 + -(-width // 4)
 
 
+def spare_words(width):
+    """Return how many rare words are drawn with the others of one record: its ties hardly ever need more."""
+    return 4 + width // 64
+
+
+def draw_encoded(codes, true, false, n_bits, words, out, stage=Stage.RESPONSE, rare_stage=Stage.RARE):
+    """Write unary encodings: the bit of each code is 1 with probability true / 2**64, all others false / 2**64."""
+    if type(words) is WordsOfOne:
+        _draw_one(false, words, out, stage, rare_stage, codes.item(), n_bits, true)
+    else:
+        unary.finish(codes, draw_patterns(false, words, out, stage, rare_stage), n_bits, true, out)
+
+
+def draw_bits(threshold, words, out, stage=Stage.RESPONSE, rare_stage=Stage.RARE):
+    """Write independent bits, each 1 with probability threshold / 2**64, to bytes."""
+    if 0 < threshold < 2 * HALF and type(words) is WordsOfOne:
+        _draw_one(threshold, words, out, stage, rare_stage)
+    else:
+        draw_patterns(threshold, words, out, stage, rare_stage)
+
+
 def draw_patterns(threshold, words, out, stage=Stage.RESPONSE, rare_stage=Stage.RARE):
     """Write independent bits, each 1 with probability threshold / 2**64, to bytes; return the words of the first stage.
 
     The first word of each record is not used.
     """
-    if not threshold:
-        out[:] = 0
+    if threshold in (0, 2 * HALF):
+        out[:] = 255 if threshold else 0
         return None
+    if type(words) is WordsOfOne:
+        drawn = _draw_one(threshold, words, out, stage, rare_stage)
+        return np.frombuffer(drawn[0], np.uint64, words_for(out.shape[1]), 8 * drawn[1]).reshape(1, -1)
     if threshold > HALF:  # zeros are the rarer ones
         drawn = draw_patterns(2 * HALF - threshold, words, out, stage, rare_stage)
         np.invert(out, out=out)
@@ -88,6 +115,31 @@ def draw_patterns(threshold, words, out, stage=Stage.RESPONSE, rare_stage=Stage.
             digits = words.sparse(rare_stage, per_row, RARE_WORDS * place + np.arange(RARE_WORDS))
             out[row, group] = law.decide(drawn[row, 1:].view(np.uint16)[group], digits)
     return drawn
+
+
+def _draw_one(threshold, words, out, stage, rare_stage, code=-1, n_bits=None, true=0):
+    """Write the bits of one record by one kernel; the first ties take the spare words (``unary.md``)."""
+    width, inverted = out.shape[1], threshold > HALF  # (zeros are the rarer ones)
+    size, n_bits = words_for(width), 8 * width if n_bits is None else n_bits
+    law = bit_patterns(2 * HALF - threshold if inverted else threshold)
+    n_spare = spare_words(width)
+    drawn, start = words.with_spare(stage, size, rare_stage, n_spare)
+    end = start + size + n_spare
+    if unary.draw_one(drawn, start, start + size, end, law.both, inverted, code, n_bits, true, out):
+        own = np.frombuffer(drawn, np.uint64, size + n_spare, 8 * start)
+        _settle_one(law, own, size, words, inverted, out)
+        if code >= 0:
+            unary.finish(np.array([code], np.uint32), own[:size].reshape(1, -1), n_bits, true, out)
+    return drawn, start
+
+
+def _settle_one(law, drawn, size, words, inverted, out):
+    """Write the patterns of all ties by all their digits, of which spare words are the first, as far as they go."""
+    random, spare = drawn[1:size].view(np.uint16), drawn[size:].tolist()
+    for number, group in enumerate(np.flatnonzero(law.table[random[: out.shape[1]]] == OPEN).tolist()):
+        first = spare[number : number + 1]
+        pattern = law.decide(random[group], first + words.more(RARE_WORDS - len(first)))
+        out[0, group] = 255 - pattern if inverted else pattern
 
 
 def _columns(cells):

@@ -12,7 +12,8 @@ import numpy as np
 
 from dpestim.local.columns import Columns
 from dpestim.local.origin import sign
-from dpestim.rng import sums_here, words_of_one
+from dpestim.rng import sums_here
+from dpestim.words_of_one import words_of_one
 
 #: What a sub-class of a client, or a client, may read or pay in its own way: then it is asked.
 _ASKED = frozenset({"_container", "_names_of", "_parts", "_pay", "_read", "_schema"})
@@ -35,6 +36,7 @@ class Sender:
         self._coders = coders
         self._only = columns.laws[0] if len(columns) == 1 else None
         self._parts = list(zip(columns.laws, columns.slices))
+        self._n_words = [law.n_words + law.n_spare for law in columns.laws]
 
     def codes(self, X):
         """Return the codes of each column of a record, or None where somebody else must look at it."""
@@ -50,11 +52,11 @@ class Sender:
         """Return the report of a record, by words of its own."""
         out = np.empty((1, self._width), self._dtype)
         if self._only is not None:
-            self._only.privatize(codes[0], words_of_one(self._only.n_words, 0), out)
+            self._only.privatize(codes[0], words_of_one(self._n_words[0], 0), out)
             return sign(out, self._columns)
         for number, (law, part) in enumerate(self._parts):
             report = np.empty((1, law.report_width), law.report_dtype)
-            law.privatize(codes[number], words_of_one(law.n_words, number), report)
+            law.privatize(codes[number], words_of_one(self._n_words[number], number), report)
             out[:, part] = report
         return sign(out, self._columns)
 

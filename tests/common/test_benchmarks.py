@@ -55,6 +55,30 @@ def test_the_standard_run_has_at_most_sixty_lines(benchmarks, monkeypatch, tmp_p
     assert 40 < len(said.splitlines()) <= 60
 
 
+@pytest.mark.parametrize("name", ["OUE", "SUE", "IDUE", "LOUE", "LOSUE", "SHE", "CMS"])
+def test_one_record_is_timed_beside_what_an_expert_writes_for_its_mechanism(benchmarks, name):
+    from benchmarks import one_record
+
+    frequencies = benchmarks[0]
+    cls, d, n = dict(frequencies.mechanisms())[name], 16, 2000
+    rows = list(frequencies._latency_rows(SimpleNamespace(quick=True), name, cls, d))
+    assert all(row.ours > 0 and row.met is None and "the least client" in row.note for row in rows)
+    law = frequencies.estimator(cls, d).randomizer()
+    expert, record = one_record.expert_of(law), np.array([[5]])
+    assert (expert is None) == (name == "CMS") == ("expert" not in rows[0].note)
+    assert one_record.least_client(law)(record).shape == (1, law.report_width)
+    if name == "CMS":
+        return
+    reports = np.array([expert(record) for _ in range(n)])
+    held = np.arange(d) == 5
+    if name == "SHE":
+        assert (np.abs(reports.mean(axis=0) - held) < 6 * np.sqrt(8 / n)).all()
+    else:  # the bits have the chances of the law
+        share = np.unpackbits(reports, axis=1, bitorder="little").mean(axis=0)
+        chances = np.array([float(p) for p in law._bit_probabilities(5)])
+        assert (np.abs(share - chances) < 6 * np.sqrt(chances * (1 - chances) / n)).all()
+
+
 def test_every_mechanism_on_answers_is_timed(benchmarks):
     from benchmarks import central
 

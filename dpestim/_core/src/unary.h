@@ -117,6 +117,27 @@ static inline size_t dpestim_rank(const uint64_t *edges, uint64_t u) {
     return rank;
 }
 
+/* The pattern of 16 random bits, from the columns alone: 768 bytes of them stay in the first-level cache. */
+static inline uint8_t dpestim_pattern(const uint8_t *columns, uint16_t random) {
+    const size_t column = random >> 8;
+    return columns[((random & 255) < columns[512 + column] ? 0 : 256) + column];
+}
+
+/* Bit j of `out`, packed: whether word j is below threshold j. */
+static inline void dpestim_unary_compare(const uint64_t *restrict words, const uint64_t *restrict thresholds, size_t n,
+                                         uint8_t *restrict out) {
+    for (size_t j = 0; j < n / 8; j++, words += 8, thresholds += 8) {
+        unsigned bits = 0;
+        for (int k = 0; k < 8; k++) bits |= (unsigned)(words[k] < thresholds[k]) << k;
+        out[j] = (uint8_t)bits;
+    }
+    if (n % 8) {
+        unsigned bits = 0;
+        for (size_t k = 0; k < n % 8; k++) bits |= (unsigned)(words[k] < thresholds[k]) << k;
+        out[n / 8] = (uint8_t)bits;
+    }
+}
+
 /* Column sums of packed bits by a carry-save tree: 16 rows become one carry of weight 16, so a bit costs a few word
  * operations per row instead of one addition; the carries ripple through planes of weight 16, 32, ... 2048. Rows are
  * taken in strips of two vectors, row after row: only where addresses follow each other does the processor itself

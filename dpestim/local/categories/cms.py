@@ -40,7 +40,7 @@ class CMS(Sketch):
         super().__init__(epsilon, n_categories, n_hashes, n_buckets, hash_seed)
         self.bits = OUE(self.epsilon, self.n_buckets)
         self.slack = self.bits.slack
-        self.n_words = 1 + self.bits.n_words
+        self.n_words, self.n_spare = 1 + self.bits.n_words, self.bits.n_spare
         self.n_counts = self.n_hashes * self.n_buckets
         self.report_width = 2 + self.bits.report_width
         self.report_bits = math.log2(self.n_hashes) + self.n_buckets
@@ -54,6 +54,12 @@ class CMS(Sketch):
 
     def privatize(self, codes, words, out):
         """Write the number of a hash and unary-encoded buckets."""
+        if len(codes) == 1:
+            hash_ = words.dense(Stage.SEED, 1).item() * self.n_hashes >> 64
+            bucket = np.array((sketch.bucket(codes.item(), hash_, self.columns),), self.bits.code_dtype)
+            out[0, 0], out[0, 1] = hash_ & 255, hash_ >> 8
+            self.bits.privatize(bucket, words, out[:, 2:])
+            return
         hashes = drawn_below(self.n_hashes, words)
         bits = words.scratch(len(codes) * self.bits.report_width, np.uint8).reshape(len(codes), -1)
         self.bits.privatize(self.buckets(codes, hashes), words, bits)

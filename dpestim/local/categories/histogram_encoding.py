@@ -110,9 +110,17 @@ class SHE(CategoricalRandomizer):
         starts = np.arange(1024, dtype=np.uint64) << np.uint64(54)
         return edges, np.searchsorted(edges, starts, side="right").astype(np.uint8)
 
+    @cached_property
+    def _search_of_one(self):
+        edges, guide = self._search
+        return np.concatenate([guide.view(np.uint64), edges])
+
     def privatize(self, codes, words, out):
         """Write a code for every cell of every record."""
-        drawn = words.dense(Stage.RESPONSE, self.n_words).reshape(-1, self.n_words)
+        drawn = words.dense(Stage.RESPONSE, self.n_words)
+        if len(codes) == 1:
+            return histogram.privatize_one(codes.item(), drawn, self._search_of_one, out)
+        drawn = drawn.reshape(-1, self.n_words)
         histogram.privatize(codes, drawn, *self._search, out)
 
     def check_reports(self, reports):

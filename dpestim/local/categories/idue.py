@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 from scipy.optimize import minimize
 
+from dpestim._core import unary
 from dpestim.local.categories.column import list_of
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
@@ -42,7 +43,7 @@ class IDUE(Unary):
         self.levels = tuple(levels.tolist())
         pairs = level_thresholds(self.levels, tuple(sizes.tolist()), optimize)
         true, false = (np.array([pair[k] for pair in pairs], np.uint64)[number.ravel()] for k in (0, 1))
-        self._true, self._false = true, false
+        self._true, self._false = self._odds = np.stack([true, false])
         self.p_stars, self.q_stars = ([Fraction(int(t), WORD) for t in part] for part in (true, false))
         self.p_star, self.q_star = self.p_stars[0], self.q_stars[0]
         self.n_words = n_categories
@@ -57,12 +58,7 @@ class IDUE(Unary):
 
     def privatize(self, codes, words, out):
         """Write packed bits: one word decides about each."""
-        drawn = words.dense(Stage.RESPONSE, self.n_words).reshape(len(codes), -1)
-        bits = drawn < self._false
-        # (places of one record need no arrays, which would take longer than all else)
-        held = (0, codes.item()) if len(codes) == 1 else (np.arange(len(codes)), codes)
-        bits[held] = drawn[held] < self._true[held[1]]
-        out[...] = np.packbits(bits, axis=1, bitorder="little")
+        unary.compare(codes, words.dense(Stage.RESPONSE, self.n_words), self._odds, out)
 
     def _bit_probabilities(self, x):
         return [p if v == x else q for v, (p, q) in enumerate(zip(self.p_stars, self.q_stars))]

@@ -8,10 +8,12 @@ from dpestim._core import unary
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.longitudinal import LongitudinalEstimator, Memoised
 from dpestim.local.categories.unary import LARGEST_UNARY, Unary
-from dpestim.local.patterns import draw_patterns
+from dpestim.local.patterns import draw_bits, draw_encoded, spare_words
 from dpestim.privacy.category_weights import oue_thresholds
 from dpestim.privacy.exact import WORD, exp_lower, uses_enough
 from dpestim.rng import Stage
+
+_NONE = np.empty(0, np.uint64)
 
 
 class LongitudinalUnary(Memoised, Unary):
@@ -31,7 +33,7 @@ class LongitudinalUnary(Memoised, Unary):
         per_answer = 1 + -(-self.report_width // 4)
         self.n_coin_words = 0 if self.symmetric else -(-n_categories // 64)
         self.n_words, self.n_cells = 2 * per_answer + self.n_coin_words, n_categories
-        self.n_instant = n_categories
+        self.n_instant, self.n_spare = n_categories, 2 * spare_words(self.report_width)
         self.answer_dtype, self.answer_width = self.report_dtype, self.report_width
         p, q = self.p_star, self.q_star
         if not uses_enough(p * (1 - q), (1 - p) * q, self.epsilon):
@@ -45,23 +47,14 @@ class LongitudinalUnary(Memoised, Unary):
 
     def permanent(self, codes, words, out):
         """Write the kept bits of each code."""
-        true, false = self.first
-        drawn = draw_patterns(false, words, out, Stage.PERMANENT, Stage.PERMANENT_RARE)
-        unary.finish(codes, drawn, self.n_categories, true, out)
+        draw_encoded(codes, *self.first, self.n_categories, words, out, Stage.PERMANENT, Stage.PERMANENT_RARE)
 
     def respond(self, answers, words, out):
         """Write a report of each vector of kept bits."""
-        draw_patterns(self.flip_threshold, words, out)
-        if self.symmetric:
-            out ^= answers
-        else:  # a kept 1 takes a coin instead
-            coins = words.dense(Stage.COINS, self.n_coin_words).view(np.uint8)
-            coins = coins.reshape(len(answers), -1)[:, : self.report_width]
-            coins = np.bitwise_xor(coins, out)
-            coins &= answers
-            out ^= coins
-        if self.n_categories % 8:
-            out[:, -1] &= (1 << self.n_categories % 8) - 1
+        draw_bits(self.flip_threshold, words, out)
+        coins = _NONE if self.symmetric else words.dense(Stage.COINS, self.n_coin_words)
+        # (a kept 1 takes a coin; where flips are symmetric it takes what a 0 would not)
+        unary.flip(answers, coins, self.n_categories, out)
 
 
 class LOSUE(LongitudinalUnary):

@@ -1,6 +1,7 @@
 """The exponential law of a metric: nearby values hide among each other more than distant ones."""
 
 import hashlib
+from bisect import bisect_right
 from fractions import Fraction
 from functools import cached_property
 
@@ -90,11 +91,18 @@ class Metric(CodeReports, CategoricalRandomizer):
     def privatize(self, codes, words, out):
         """Write one code for each code, by binary search among the ends of its row."""
         drawn, said = words.dense(Stage.RESPONSE, 1), out.reshape(-1)
+        if len(codes) == 1:
+            said[0] = bisect_right(self._listed[codes.item()], drawn.item())
+            return
         order = np.argsort(codes, kind="stable")
         edges = np.searchsorted(codes[order], np.arange(self.n_categories + 1))
         for x in range(self.n_categories):
             rows = order[edges[x] : edges[x + 1]]
             said[rows] = np.searchsorted(self._ends[x], drawn[rows], side="right")
+
+    @cached_property
+    def _listed(self):
+        return self._ends.tolist()  # (integers, in which one is found sooner than in arrays)
 
     def transition_matrix(self):
         """Return the d x d matrix: row x is the law of the report of x."""

@@ -17,7 +17,7 @@ from dpestim.local.categories.rappor_decoding import LARGEST_DESIGN, DecodedBits
 from dpestim.local.categories.sketch import check_whole, drawn_below
 from dpestim.local.fields import Field, bits_for
 from dpestim.local.guessing import BestGuess, Runs
-from dpestim.local.patterns import draw_patterns, words_for
+from dpestim.local.patterns import draw_bits, spare_words, words_for
 from dpestim.privacy.exact import WORD, canonical_amount, log_above, uses_enough
 from dpestim.privacy.rappor import rappor_thresholds
 from dpestim.rng import Stage
@@ -26,7 +26,6 @@ from dpestim.rng import Stage
 LARGEST_TABLE = 1 << 24
 #: Candidates whose decoding is cheap enough for a client to try: a few milliseconds.
 LARGEST_TRIED = 1 << 8
-
 
 class RAPPOR(DecodedBits, Memoised, CategoricalRandomizer):
     """RAPPOR; a report is the number of a cohort, a byte, and the bits, packed.
@@ -62,6 +61,7 @@ class RAPPOR(DecodedBits, Memoised, CategoricalRandomizer):
         self.answer_width, self.n_instant, self.n_cells = self.report_width, n_bits, n_categories * n_cohorts
         self.n_counts = n_cohorts * (n_bits + 1)
         self.n_words = 1 + (2 if t.low + t.high == WORD else 3) * words_for(n_bits // 8)
+        self.n_spare = 3 * spare_words(n_bits // 8)
         self.p_star = self.bit_one**n_hashes
         self.q_star = self.bit_zero**n_hashes  # of a value that shares no bit; `support_law` has the others
 
@@ -94,9 +94,13 @@ class RAPPOR(DecodedBits, Memoised, CategoricalRandomizer):
 
     def masks(self, codes, cohorts):
         """Return the Bloom filters of codes in cohorts, packed bits."""
-        if self.n_categories * self.n_cohorts * self.n_bits <= LARGEST_TABLE:
+        if self._has_table:
             return self._table[np.asarray(codes, np.int64), np.minimum(cohorts, self.n_cohorts - 1).astype(np.int64)]
         return bloom_filters(codes, cohorts, self.n_bits, self.n_hashes)
+
+    @cached_property
+    def _has_table(self):
+        return self.n_categories * self.n_cohorts * self.n_bits <= LARGEST_TABLE
 
     @cached_property
     def _table(self):
@@ -104,6 +108,28 @@ class RAPPOR(DecodedBits, Memoised, CategoricalRandomizer):
         cohorts = np.tile(np.arange(self.n_cohorts), self.n_categories)
         filters = bloom_filters(codes, cohorts, self.n_bits, self.n_hashes)
         return filters.reshape(self.n_categories, self.n_cohorts, -1)
+
+    def privatize(self, codes, words, out):
+        """Write a first report for each code."""
+        if len(codes) == 1:
+            self._privatize_one(codes.item(), words, out)
+        else:
+            super().privatize(codes, words, out)
+
+    def _privatize_one(self, code, words, out):
+        """Do the same for one record, of which numbers take less time than arrays."""
+        t, cohort = self.thresholds, words.dense(Stage.SEED, 1).item() * self.n_cohorts >> 64
+        kept, said = np.empty((1, self.report_width - 1), np.uint8), out[:, 1:]
+        draw_bits(t.wrong, words, kept, Stage.PERMANENT, Stage.PERMANENT_RARE)
+        kept ^= self._table[code, cohort] if self._has_table else self.masks([code], np.array([cohort]))
+        draw_bits(t.low, words, said)
+        if t.low + t.high == WORD:
+            said ^= kept
+        else:
+            second = np.empty_like(kept)
+            draw_bits(WORD - t.high, words, second, Stage.SECOND, Stage.SECOND_RARE)
+            said[...] = said & ~kept | ~second & kept
+        out[0, 0] = cohort
 
     def permanent(self, codes, words, out):
         """Write the cohort and the permanent answer for each code."""
@@ -117,20 +143,20 @@ class RAPPOR(DecodedBits, Memoised, CategoricalRandomizer):
     def again(self, cells, words, out):
         """Write the bits of a permanent answer for each cell."""
         bits = words.scratch(len(cells) * (self.report_width - 1), np.uint8).reshape(len(cells), -1)
-        draw_patterns(self.thresholds.wrong, words, bits, Stage.PERMANENT, Stage.PERMANENT_RARE)
+        draw_bits(self.thresholds.wrong, words, bits, Stage.PERMANENT, Stage.PERMANENT_RARE)
         np.bitwise_xor(bits, self.masks(*np.divmod(cells, self.n_cohorts)), out=out[:, 1:])
 
     def respond(self, answers, words, out):
         """Write a report for each permanent answer."""
         t = self.thresholds
         bits = words.scratch(len(answers) * (self.report_width - 1), np.uint8).reshape(len(answers), -1)
-        draw_patterns(t.low, words, bits)
+        draw_bits(t.low, words, bits)
         out[:, 0], kept = answers[:, 0], answers[:, 1:].copy()
         if t.low + t.high == WORD:  # a bit is wrong as often where it is 1
             np.bitwise_xor(bits, kept, out=out[:, 1:])
             return
         out[:, 1:] = bits & ~kept
-        draw_patterns(WORD - t.high, words, bits, Stage.SECOND, Stage.SECOND_RARE)
+        draw_bits(WORD - t.high, words, bits, Stage.SECOND, Stage.SECOND_RARE)
         out[:, 1:] |= ~bits & kept
 
     @property

@@ -4,13 +4,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpestim._core import unary
 from dpestim.local import pivots
 from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.supports import Bits, success_of_sets
 from dpestim.local.constants import constants_of
-from dpestim.local.patterns import draw_patterns, words_for
+from dpestim.local.patterns import draw_encoded, draw_patterns, spare_words, words_for
 from dpestim.local.reports import PackedBits
 from dpestim.privacy.category_weights import oue_thresholds, sue_thresholds
 from dpestim.privacy.exact import WORD, uses_enough
@@ -35,6 +34,7 @@ class Unary(PackedBits, CategoricalRandomizer):
             raise ValueError("categories: unary encoding takes at most 2**24 values; use local hashing")
         self.true_threshold, self.false_threshold = self._thresholds(self.epsilon)
         self.n_words = words_for(self.report_width)  # one for the true bit, 16 random bits for every eight others
+        self.n_spare = spare_words(self.report_width)
         self.p_star = Fraction(self.true_threshold, WORD)
         self.q_star = Fraction(self.false_threshold, WORD)
         p, q = self.p_star, self.q_star
@@ -47,8 +47,7 @@ class Unary(PackedBits, CategoricalRandomizer):
 
     def privatize(self, codes, words, out):
         """Write packed bits: 16 random bits decide on eight, and where they tie the other digits have rare words."""
-        drawn = self._draw(codes, words, out)
-        unary.finish(codes, drawn, self.n_categories, self.true_threshold, out)
+        draw_encoded(codes, self.true_threshold, self.false_threshold, self.n_categories, words, out)
 
     def _draw(self, codes, words, out):
         """Write every bit as if it were false, and return the words; the first of a record is for its true bit."""

@@ -8,11 +8,13 @@ import pytest
 from scipy import stats
 
 from dpestim._core import unary as kernel
+from dpestim.local import patterns
 from dpestim.local.categories.unary import OUE, SUE
 from dpestim.local.patterns import BitPatterns, bit_patterns
 from dpestim.local.patterns import draw_patterns as draw
 from dpestim.privacy import category_weights, exact
 from dpestim.rng import Stage, WordSource
+from dpestim.words_of_one import WordsOfOne
 
 WHOLE = 1 << 512
 
@@ -156,6 +158,87 @@ def test_reports_change_exactly_at_every_boundary(cls, epsilon, d):
         assert sorted(asked) == sorted(
             [8 * g for g, u in enumerate(numbers) if law.table[u >> 496] == 255]
             + [8 * g + k for g in left_open for k in range(8)])
+
+
+@pytest.mark.parametrize("cls", [OUE, SUE])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 12.0])
+@pytest.mark.parametrize("n_spare", [0, 1, 3, 7])
+def test_one_record_has_the_report_of_its_digits_wherever_they_come_from(monkeypatch, cls, epsilon, n_spare):
+    """On both sides of all boundaries, with fewer spare words than ties, as many, and more."""
+    monkeypatch.setattr(patterns, "spare_words", lambda width: n_spare)
+    randomizer, rng = cls.make(epsilon, 19), np.random.default_rng(0)
+    law = bit_patterns(randomizer.false_threshold)
+    edges = owners(randomizer.false_threshold)[1]
+    tails = [b >> s << s | int.from_bytes(rng.bytes(64), "big") % (1 << s) for b in edges[1:-1] for s in (440, 448)]
+    near = [u for b in edges for u in (b - 1, b, b + 1)] + tails
+    numbers = [u for u in near if 0 <= u < WHOLE]
+    numbers += [int.from_bytes(rng.bytes(64), "big") for _ in range(100 - len(numbers) % 3 + 2)]
+    rng.shuffle(numbers)
+    for at in range(0, len(numbers) - 2, 3):
+        for true_word in (randomizer.true_threshold - 1, randomizer.true_threshold):
+            digits = Digits(numbers[at : at + 3], 3, true_word)
+            ties = [g for g in range(3) if law.table[digits.rows[0][g] >> 496] == 255]
+            spare = [digits.rare(g, 0) for g in ties[:n_spare]] + [0] * (n_spare - len(ties))
+            words, left = WordsOfOne(0), iter(enumerate(ties))
+            words._all = digits.dense(Stage.RESPONSE, 2).tobytes() + np.array(spare, np.uint64).tobytes()
+            words._end = 2 + n_spare
+
+            def more(size, left=left, digits=digits):
+                number, group = next(left)
+                assert size == 8 - (number < n_spare)  # a spare word stays the group's first one
+                return [digits.rare(group, k) for k in range(8 - size, 8)]
+
+            words.more = more
+            out = np.full((1, 3), 170, np.uint8)
+            randomizer.privatize(np.zeros(1, randomizer.code_dtype), words, out)
+            assert out.tolist() == drawn(randomizer, digits.rows[0], true_word)[0].tolist()
+
+
+def test_patterns_of_one_record_that_are_mostly_ones(monkeypatch):
+    """As RAPPOR's: without a true bit, turned, and with ties that no spare word settles."""
+    for threshold in (1 << 64, (1 << 63) + 1, 3 << 62, 1 << 62):
+        for n_spare in (0, 2):
+            monkeypatch.setattr(patterns, "spare_words", lambda width, n=n_spare: n)
+            words, width = WordsOfOne(0), 40
+            words._end = 1 + width // 4 + n_spare
+            words._all = b"\xff" * 8 * words._end  # all are ties, above all boundaries
+            words.more = lambda size: [(1 << 64) - 1] * size
+            out = np.full((1, width), 170, np.uint8)
+            draw(threshold, words, out)
+            assert (out == (255 if threshold <= 1 << 63 else 0)).all() or threshold == 1 << 64
+            assert threshold != 1 << 64 or (out == 255).all()
+
+
+@pytest.mark.parametrize("n_bits", [1, 7, 8, 9, 16, 30])
+def test_kernels_of_bits_are_what_arrays_say(n_bits):
+    rng, n, width = np.random.default_rng(n_bits), 50, (n_bits + 7) // 8
+    words, true, false = (rng.integers(0, 1 << 64, size, np.uint64) for size in ((n, n_bits), n_bits, n_bits))
+    words[rng.random(words.shape) < 0.3] = false[0]  # (also exactly a threshold)
+    codes, out = rng.integers(0, n_bits, n).astype(np.uint8), np.full((n, width), 170, np.uint8)
+    kernel.compare(codes, words.ravel(), np.stack([true, false]), out)
+    bits = np.where(np.arange(n_bits) == codes[:, None], words < true, words < false)
+    assert np.array_equal(out, np.packbits(bits, axis=1, bitorder="little"))
+    kept, said, coins = rng.integers(0, 256, (3, n, 8), np.uint8)
+    kept, said = np.ascontiguousarray(kept[:, :width]), np.ascontiguousarray(said[:, :width])
+    inside = np.packbits(np.arange(8 * width) < n_bits, bitorder="little")
+    for given, expected in ((coins, np.where(np.unpackbits(kept, axis=1), np.unpackbits(coins[:, :width], axis=1),
+                                             np.unpackbits(said, axis=1))),
+                            (coins[:0], np.unpackbits(kept ^ said, axis=1))):
+        out = said.copy()
+        kernel.flip(kept, given.view(np.uint64).ravel(), n_bits, out)
+        assert np.array_equal(out, np.packbits(expected, axis=1) & inside)
+
+
+def test_kernels_of_one_record_check_lengths():
+    law, words, out = bit_patterns(1 << 62).both, bytes(8 * 9), np.zeros((1, 3), np.uint8)
+    assert kernel.draw_one(words, 1, 3, 9, law, False, 23, 24, 0, out) == 0
+    for wrong in ((words[1:], 1, 3, 9, law, False, 0, 24, 0, out), (words, 1, 4, 9, law, False, 0, 24, 0, out),
+                  (words, -1, 1, 9, law, False, 0, 24, 0, out), (words, 1, 3, 2, law, False, 0, 24, 0, out),
+                  (words, 1, 3, 9, law[1:], False, 0, 24, 0, out), (words, 1, 3, 9, law, False, 24, 24, 0, out),
+                  (words, 1, 3, 9, law, False, 0, 16, 0, out), (words, 1, 3, 9, law, False, 0, 25, 0, out),
+                  (words, 1, 3, 9, law, False, 0, 24, 0, np.zeros((2, 3), np.uint8))):
+        with pytest.raises(ValueError, match="differ in length"):
+            kernel.draw_one(*wrong)
 
 
 def draw_patterns(randomizer, n_groups, privatize):

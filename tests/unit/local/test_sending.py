@@ -12,6 +12,8 @@ from dpestim import rng
 from dpestim.accounting import Ledger
 from dpestim.base import PICKLE_FORMAT, all_estimators
 from dpestim.local import (
+    CMSFrequencyEstimator,
+    DBitFlipFrequencyEstimator,
     DuchiTransformer,
     GRRFrequencyEstimator,
     HMTransformer,
@@ -19,17 +21,24 @@ from dpestim.local import (
     LaplaceTransformer,
     LGRRFrequencyEstimator,
     LOLOHAFrequencyEstimator,
+    LOSUEFrequencyEstimator,
+    LOUEFrequencyEstimator,
+    MetricFrequencyEstimator,
     OLHFrequencyEstimator,
     OUEFrequencyEstimator,
     PMTransformer,
+    RAPPORFrequencyEstimator,
     SDPMTransformer,
+    SHEFrequencyEstimator,
     SSFrequencyEstimator,
     SWTransformer,
     client,
     sending,
 )
+from dpestim.local.categories.estimator import FrequencyEstimator
 from dpestim.local.categories.longitudinal import Memoised
-from dpestim.rng import Stage, WordReader, WordsOfOne, WordSource, sums_here, words_of_one
+from dpestim.rng import Stage, WordReader, WordSource, sums_here
+from dpestim.words_of_one import LARGEST_RECORD, WordsOfOne, words_of_one
 
 KEY = bytes(range(32))
 OF_CATEGORIES = [GRRFrequencyEstimator, IDUEFrequencyEstimator, LGRRFrequencyEstimator, LOLOHAFrequencyEstimator,
@@ -133,9 +142,35 @@ def test_few_words_are_asked_of_the_system_and_no_cipher_is_set_up(monkeypatch):
             asked.clear()
             estimator.privatize(np.array([[1, 1]]))
             assert asked == [8 * law.n_words for law in estimator._columns_now(2).laws]
-    asked.clear()
-    words_of_one(rng._FEW + 1, 0)
-    assert asked == [32]
+    for n_words in (rng._FEW + 1, LARGEST_RECORD, LARGEST_RECORD + 1):
+        asked.clear()
+        words = words_of_one(n_words, 0)
+        assert asked == [32]
+        drawn = words.dense(Stage.SEED, 2), words.dense(Stage.RESPONSE, n_words - 2), words.dense(Stage.NOISE, 130)
+        assert len(np.unique(np.concatenate(drawn))) == n_words + 130
+
+
+def test_where_a_provider_takes_no_such_message_the_system_makes_all_words(monkeypatch):
+    monkeypatch.setattr(rng, "_messages_are_words", lambda: False)
+    monkeypatch.setattr(rng, "_ciphers", None)
+    assert len(np.unique(words_of_one(500, 0).dense(Stage.SEED, 500))) == 500
+
+
+def test_spare_words_belong_to_no_other_stage():
+    words = WordsOfOne(20)
+    left = np.frombuffer(words._all, np.uint64).tolist()
+    first = words.dense(Stage.SEED, 1)
+    assert words.with_spare(Stage.RESPONSE, 4, Stage.RARE, 3) == (words._all, 1)
+    assert words.with_spare(Stage.PERMANENT, 4, Stage.PERMANENT_RARE, 3) == (words._all, 8)
+    assert [*first.tolist(), *words.dense(Stage.NOISE, 1).tolist()] == [left[0], left[15]]
+    new, start = words.with_spare(Stage.SECOND, 4, Stage.SECOND_RARE, 3)  # more than there are
+    assert (start, len(new)) == (0, 56)
+    assert not set(left) & set(words.more(5))
+    for call in (lambda: words.dense(Stage.RESPONSE, 4), lambda: words.sparse(Stage.RARE, 8, [0]),
+                 lambda: words.with_spare(Stage.RESPONSE, 4, Stage.ROUNDING, 3),
+                 lambda: words.with_spare(Stage.COINS, 4, Stage.RARE, 3)):
+        with pytest.raises(ValueError, match="already drawn"):
+            call()
 
 
 def test_stages_of_one_record_share_no_words(monkeypatch):
@@ -183,8 +218,26 @@ def test_every_law_takes_words_of_one_record(monkeypatch, cls):
         assert (one.dtype, one.shape[1:]) == (several.dtype, several.shape[1:])
 
 
-@pytest.mark.parametrize("cls", [GRRFrequencyEstimator, LGRRFrequencyEstimator, LOLOHAFrequencyEstimator,
-                                 OLHFrequencyEstimator, SSFrequencyEstimator])
+@pytest.mark.parametrize("cls", [c for name, c in all_estimators(("local",)) if issubclass(c, FrequencyEstimator)])
+def test_one_record_is_answered_as_the_first_of_several(cls):
+    """Laws have ways of their own for one record: of the same words they make the same report."""
+    for parameters in cls._test_params():
+        estimator = cls(**parameters)
+        for law in estimator._columns_now().laws:
+            codes = law.input_codes[np.arange(200) % len(law.input_codes)].astype(law.code_dtype)
+            for start in range(len(codes)):
+                own, key = codes[start : start + 3], bytes([start]) * 32
+                one, several = (np.empty((n, law.report_width), law.report_dtype) for n in (1, len(own)))
+                for out in (one, several):
+                    law.privatize(own[: len(out)], WordReader(key).words(0, 0, 0, len(out)), out)
+                assert np.array_equal(one[0], several[0])
+
+
+@pytest.mark.parametrize("cls", [CMSFrequencyEstimator, DBitFlipFrequencyEstimator, GRRFrequencyEstimator,
+                                 IDUEFrequencyEstimator, LGRRFrequencyEstimator, LOLOHAFrequencyEstimator,
+                                 LOSUEFrequencyEstimator, LOUEFrequencyEstimator, MetricFrequencyEstimator,
+                                 OLHFrequencyEstimator, OUEFrequencyEstimator, RAPPORFrequencyEstimator,
+                                 SHEFrequencyEstimator, SSFrequencyEstimator])
 def test_one_record_at_a_time_has_the_law_of_rows(cls):
     """Steps of a report whose words were the same would be one step: frequencies would be far off."""
     estimator, record, n = cls(1.5, categories=[list(range(6))]), np.array([[2]]), 6000
@@ -241,6 +294,25 @@ def test_parameters_that_change_are_seen(monkeypatch):
     for wrong in ({"n_jobs": 0}, {"postprocess": "none such"}, {"random_state": -1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             GRRFrequencyEstimator(1.0, categories=[[2, 4]], **wrong).privatize(record)
+
+
+def test_in_strict_mode_no_record_takes_a_way_that_only_values_of_the_domain_can(monkeypatch):
+    """A sender leaves other values to whoever reads rows, so that the time of a call would tell of the value."""
+    records = np.array([[1]]), np.array([[7]])
+    plain = GRRFrequencyEstimator(1.0, categories=[[0, 1]])
+    fitted = GRRFrequencyEstimator(1.0, categories=[[0, 1]]).fit(records[0])
+    for each in (plain, fitted):
+        each.privatize(records[0])
+    asked = []
+    monkeypatch.setattr(sending, "_sender", lambda columns, dtype: asked.append(dtype))
+    for each in (plain, fitted):
+        with dpestim.config_context(strict=True):
+            for record in records:
+                assert len(each.privatize(record)) == 1
+        assert not asked
+        each.privatize(records[0])
+        assert asked  # (else it is asked)
+        asked.clear()
 
 
 def test_ledgers_strict_mode_and_seeds_have_their_say():
