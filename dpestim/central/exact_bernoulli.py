@@ -17,8 +17,6 @@ from dpestim.exact_reals import FIRST_DIGITS, MORE_DIGITS, Real
 
 __all__ = ["Real", "binary_digit", "exp_bounds", "exponential_tables", "power", "threshold"]
 
-#: More than e^-100000; fractions of a million digits would take seconds.
-_UNDERFLOW = Fraction(1, 10**43_000)
 #: Of powers that are multiplied up.
 _BITS = 192
 #: For so many numbers of digits a probability remembers its bounds; a third is needed once in some 2^64 comparisons.
@@ -44,11 +42,17 @@ def binary_digit(x):
 def exp_bounds(x, n_digits):
     """Return Fractions around e^-x, x a Fraction, a relative 10^-n_digits apart or less (but for underflow)."""
     if x > 100_000 and x > 100 * n_digits:  # (which a number that small makes large in the end)
-        return Fraction(0), _UNDERFLOW
+        return Fraction(0), _underflow()
     down, up = _contexts(n_digits)
     least, most = (context.divide(Decimal(-x.numerator), Decimal(x.denominator)) for context in (down, up))
     # Decimal.exp is correctly rounded, so the neighbours of its results are bounds
     return max(Fraction(0), Fraction(down.next_minus(down.exp(least)))), Fraction(up.next_plus(up.exp(most)))
+
+
+@lru_cache(maxsize=1)
+def _underflow():
+    """Return more than e^-100000; fractions of a million digits would take seconds."""
+    return Fraction(1, 10**43_000)
 
 
 @lru_cache(maxsize=16)
