@@ -82,14 +82,15 @@ def exponential_tables():
 def _first_bits(n, unit):
     """Return floor(e^-(i / unit) * 2^64) for i below n; 2^64 - 1 for i = 0.
 
-    Powers of bounds around e^-(1 / unit), the lower one rounded down and the upper one up, are bounds. Where these do
-    not meet in 64 bits, `threshold` asks for more.
+    Let a 2^b lie in [l, l + d], a = e^-(1 / unit), b = `_BITS`, and low_1 = l, low_(i + 1) = floor(low_i l / 2^b). Then
+    a^i 2^b lies in [low_i, low_i + (d + 1) i]: what it exceeds low_i by grows by a factor of a < 1, by at most d as
+    low_i < 2^b, and by less than 1 that is rounded off. Where both ends differ in 64 bits, `threshold` asks for more.
     """
     first = exp_bounds(Fraction(1, unit), 60)
     least, most = math.floor(first[0] * (1 << _BITS)), math.ceil(first[1] * (1 << _BITS))
-    low, high, found = least, most, [(1 << 64) - 1]
+    slack, rest, low, found = (most - least + 1) * n, _BITS - 64, least, [(1 << 64) - 1]
     for i in range(1, n):
-        above, beside = low >> _BITS - 64, high >> _BITS - 64
-        found.append(above if above == beside else threshold(power(Fraction(i, unit)), 64))
-        low, high = low * least >> _BITS, -(-high * most >> _BITS)
+        word = low >> rest
+        found.append(word if word == low + slack >> rest else threshold(power(Fraction(i, unit)), 64))
+        low = low * least >> _BITS
     return found

@@ -42,7 +42,9 @@ def upper_tail(x):
         while n < 600:  # Phi(x) - 1/2 = phi(x) (x + x^3 / 3 + x^5 / (3 5) + ...)
             n += 2
             term *= x * x / n
-            total += term
+            before, total = total, total + term
+            if total == before and n > _NEAR**2:  # all later terms are smaller, and no digit changes any more
+                break
         return Decimal("0.5") - density * total
 
 
