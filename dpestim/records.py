@@ -5,7 +5,7 @@ first estimator is fitted. Here fields are looked at, and `__init__` alone is co
 other methods are the same functions for all classes.
 """
 
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields, is_dataclass, replace
 from operator import attrgetter
 from reprlib import recursive_repr
 from threading import Lock
@@ -28,7 +28,7 @@ def record(cls=None, *, eq=True):
     if cls is None:
         return lambda cls: record(cls, eq=eq)
     own = {name for name, value in vars(cls).items() if value is not None}  # (`__eq__` alone makes `__hash__` None)
-    for method in (_REPR, *_FROZEN, *(_EQUAL if eq else ())):
+    for method in (_REPR, __replace__, *_FROZEN, *(_EQUAL if eq else ())):
         if method.__name__ not in own:
             setattr(cls, method.__name__, method)
     for name in _ASKED if "__init__" in own else ("__init__", *_ASKED):
@@ -62,10 +62,11 @@ def _settle(cls):
         cls.__doc__ = cls.__doc__ or cls.__name__  # (`dataclass` would ask for the signature)
         _say(above, frozen=False)  # (it refuses to mix frozen classes with others, and must compile no method)
         try:
-            dataclass(init=False, repr=False, eq=False)(cls)
+            dataclass(init=False, repr=False, eq=False, match_args=False)(cls)
         finally:
             _say(above, frozen=True)
         _say([cls.__dataclass_params__], frozen=True)
+        cls.__match_args__ = tuple(field.name for field in fields(cls) if field.init)
         names = [field.name for field in fields(cls) if field.compare]
         cls._key_of = attrgetter(*names, names[0]) if names else staticmethod(type)  # (of one name it is no tuple)
 
@@ -123,6 +124,10 @@ def __hash__(self):
     return hash(self._key_of(self))
 
 
+def __replace__(self, /, **changes):
+    return replace(self, **changes)
+
+
 class _Made:
     def __repr__(self):
         return "<factory>"
@@ -130,6 +135,6 @@ class _Made:
 
 #: The default of a field that a function makes.
 _MADE = _Made()
-#: Attributes that a class has late.
-_ASKED = "__dataclass_params__", "__dataclass_fields__", "_key_of"
+#: Attributes that a class has late. (No others are added then, since somebody may be reading its names.)
+_ASKED = "__dataclass_params__", "__dataclass_fields__", "__match_args__", "_key_of"
 _REPR, _FROZEN, _EQUAL = __repr__, (__setattr__, __delattr__), (__eq__, __hash__)

@@ -160,8 +160,7 @@ class NumericRandomizer(CodeReports, Randomizer):
         """Write one code for each fixed point."""
         from dpestim._core import table
         lanes, drawn = words.halves(Stage.ROUNDING), words.dense(Stage.RESPONSE, 1)
-        cells, bits = self._cells
-        table.answer(codes, lanes, drawn, cells, self._quick, bits, out.reshape(-1))
+        table.answer(codes, lanes, drawn, self._cells[0], self._quick, self._cells[1], out.reshape(-1))
 
     # ---------------------------------------------------------------- the law, row by row
 
@@ -389,11 +388,10 @@ class WindowRandomizer(NumericRandomizer):
     def _remainders(self, counts, n):
         from dpestim.local import pivots  # (only who looks for wrong reports asks for them)
         w = self.weights
-        own = counts[: w.n_outputs]
         more = np.arange(w.n_outputs) % w.window
         times = np.bincount(more, minlength=w.window)
         chances = (w.inside / WORD) + (times - 1) * (w.outside / WORD)
-        seen = np.bincount(more, own, w.window).astype(np.int64)
+        seen = np.bincount(more, counts[: w.n_outputs], w.window).astype(np.int64)
         return pivots.grouped(f"remainders of codes modulo {w.window}", seen, chances, n)
 
     def runs(self):

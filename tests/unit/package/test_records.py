@@ -148,8 +148,13 @@ def test_fields_are_looked_at_when_somebody_asks():
         three: float = 0.0
 
     assert type(vars(Asked)["__dataclass_fields__"]) is not dict
+    for kind in Below, Asked:
+        for name in vars(kind):  # (a RuntimeError, if names were added now)
+            getattr(kind, name)
+    assert Below.__match_args__ == ("one", "two", "three")
     assert [field.name for field in dataclasses.fields(Below)] == ["one", "two", "three"]
     assert type(vars(Asked)["__dataclass_fields__"]) is dict
+    assert Below(1).__replace__(one=2) == Below(2)
     assert Below(1) == Below(1, "b", 0.0) != Below(2)
     assert Asked.__doc__ == "Asked"
 
