@@ -14,7 +14,6 @@ from dpestim.docstrings import Documented, SignatureOfInit
 from dpestim.privacy import ambient
 from dpestim.privacy.config import is_strict, relation_of_block, relation_of_process
 from dpestim.privacy.neighbours import CENTRAL, Neighbours
-from dpestim.results import ResultOf, learned_parts
 from dpestim.rng import check_random_state
 
 #: Raised by one whenever the state of a pickled estimator changes its meaning.
@@ -37,6 +36,24 @@ class BoundRepr:
 
     def __get__(self, instance, owner):
         return BaseEstimator.__repr__ if instance is None else partial(_shown, instance)
+
+
+class ResultOf:
+    """What a fitted estimator tells: numbers with labels, standard errors and intervals, where it knows some.
+
+    A table: ``print``, `to_frame`, `plot`, `interval`, and `dpestim.inspection.privacy_card` take it. It costs nothing.
+    """
+
+    def __get__(self, estimator, owner):
+        """Return `dpestim.results.Estimates`; an AttributeError where nothing was fitted, or there is nothing to tell.
+
+        It has no setter, so that an estimator may keep a result of its own under this name.
+        """
+        if estimator is None:
+            return self
+        from dpestim.results import result_of  # (loaded when somebody asks what a fit says)
+
+        return result_of(estimator)
 
 
 class PrivateEstimator(Documented, BaseEstimator):
@@ -297,6 +314,8 @@ class PrivateEstimator(Documented, BaseEstimator):
 
     def _result_parts(self, level):
         """Return what `result_` shows (`dpestim.results.Part`), with intervals of this level; none: nothing is kept."""
+        from dpestim.results import learned_parts  # (as for `result_`)
+
         return learned_parts(self, level)
 
     __repr__ = BoundRepr()

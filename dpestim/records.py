@@ -1,11 +1,11 @@
 """Classes whose instances are their fields and never change: dataclasses that cost little to define.
 
 ``dataclass(frozen=True)`` compiles six methods for each class, and some dozens of such classes are defined before the
-first estimator is fitted. Here `__init__` alone is compiled, when it is first asked for; the other methods are the same
-functions for all classes.
+first estimator is fitted. Here fields are looked at, and `__init__` alone is compiled, when somebody asks for them; the
+other methods are the same functions for all classes.
 """
 
-from dataclasses import MISSING, FrozenInstanceError, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields, is_dataclass, replace
 from operator import attrgetter
 from reprlib import recursive_repr
 from threading import Lock
@@ -28,34 +28,47 @@ def record(cls=None, *, eq=True):
     if cls is None:
         return lambda cls: record(cls, eq=eq)
     own = {name for name, value in vars(cls).items() if value is not None}  # (`__eq__` alone makes `__hash__` None)
-    above = [base.__dataclass_params__ for base in cls.__mro__[1:] if is_dataclass(base)]
-    if "__init__" not in own:
-        cls.__init__ = _Init(cls)
-    with _lock:
-        _say(above, frozen=False)  # (`dataclass` refuses to mix frozen classes with others, and must compile no method)
-        try:
-            cls = dataclass(init=False, repr=False, eq=False)(cls)
-        finally:
-            _say(above, frozen=True)
-    _say([cls.__dataclass_params__], frozen=True)
-    names = [field.name for field in fields(cls) if field.compare]
-    cls._key_of = attrgetter(*names, names[0]) if names else staticmethod(type)  # (of one name it would be no tuple)
-    for method in (_REPR, *_FROZEN, *(_EQUAL if eq else ())):
+    for method in (_REPR, __replace__, *_FROZEN, *(_EQUAL if eq else ())):
         if method.__name__ not in own:
             setattr(cls, method.__name__, method)
+    for name in _ASKED if "__init__" in own else ("__init__", *_ASKED):
+        setattr(cls, name, _Late(cls, name))
+    if any(isinstance(value, Field) for value in vars(cls).values()):  # (a class shows its defaults in their place)
+        _settle(cls)
     return cls
 
 
-class _Init:
-    """Stands for the `__init__` of a class, until somebody asks for it."""
+class _Late:
+    """Stands for what a record's class gets when somebody asks for it, which for most no first fit does."""
 
-    def __init__(self, kind):
-        self._kind = kind
+    def __init__(self, kind, name):
+        self._kind, self._name = kind, name
 
     def __get__(self, instance, owner=None):
-        """Return the method, which the class has from now on (two threads may both make it: the same one)."""
-        self._kind.__init__ = made = _init_of(self._kind)
-        return made.__get__(instance, owner)
+        """Return what the class has from now on. (Two threads may both make `__init__`: the same one.)"""
+        _settle(self._kind)
+        if self._name == "__init__":
+            self._kind.__init__ = _init_of(self._kind)
+        found = vars(self._kind)[self._name]
+        return found.__get__(instance, owner) if hasattr(found, "__get__") else found
+
+
+def _settle(cls):
+    """Make a class a dataclass, once. (Its `_key_of` comes last, and tells that this was done.)"""
+    above = [base.__dataclass_params__ for base in cls.__mro__[1:] if is_dataclass(base)]
+    with _lock:
+        if not isinstance(vars(cls)["_key_of"], _Late):
+            return
+        cls.__doc__ = cls.__doc__ or cls.__name__  # (`dataclass` would ask for the signature)
+        _say(above, frozen=False)  # (it refuses to mix frozen classes with others, and must compile no method)
+        try:
+            dataclass(init=False, repr=False, eq=False, match_args=False)(cls)
+        finally:
+            _say(above, frozen=True)
+        _say([cls.__dataclass_params__], frozen=True)
+        cls.__match_args__ = tuple(field.name for field in fields(cls) if field.init)
+        names = [field.name for field in fields(cls) if field.compare]
+        cls._key_of = attrgetter(*names, names[0]) if names else staticmethod(type)  # (of one name it is no tuple)
 
 
 def _init_of(cls):
@@ -111,6 +124,10 @@ def __hash__(self):
     return hash(self._key_of(self))
 
 
+def __replace__(self, /, **changes):
+    return replace(self, **changes)
+
+
 class _Made:
     def __repr__(self):
         return "<factory>"
@@ -118,4 +135,6 @@ class _Made:
 
 #: The default of a field that a function makes.
 _MADE = _Made()
+#: Attributes that a class has late. (No others are added then, since somebody may be reading its names.)
+_ASKED = "__dataclass_params__", "__dataclass_fields__", "__match_args__", "_key_of"
 _REPR, _FROZEN, _EQUAL = __repr__, (__setattr__, __delattr__), (__eq__, __hash__)

@@ -146,23 +146,12 @@ class Estimates(NumberTable):
         return super()._repr_html_().replace("</div>", f"<p>{escape(str(self.privacy))}</p></div>")
 
 
-class ResultOf:
-    """What a fitted estimator tells: numbers with labels, standard errors and intervals, where it knows some.
-
-    A table: ``print``, `to_frame`, `plot`, `interval`, and `dpestim.inspection.privacy_card` take it. It costs nothing.
-    """
-
-    def __get__(self, estimator, owner):
-        """Return `Estimates`; an AttributeError where nothing was fitted, or there is nothing to tell.
-
-        It has no setter, so that an estimator may keep a result of its own under this name.
-        """
-        if estimator is None:
-            return self
-        if not hasattr(estimator, "fit"):
-            raise AttributeError(_NOTHING.format(type(estimator).__name__))
-        check_is_fitted(estimator)
-        return Estimates(estimator)
+def result_of(estimator):
+    """Return `Estimates`; an AttributeError where nothing was fitted, or there is nothing to tell."""
+    if not hasattr(estimator, "fit"):
+        raise AttributeError(_NOTHING.format(type(estimator).__name__))
+    check_is_fitted(estimator)
+    return Estimates(estimator)
 
 
 def learned_parts(estimator, level):

@@ -9,8 +9,9 @@ Different places have different counters, because each field has its own bits an
 Galois/counter mode (GCM) encrypts under a nonce of 96 bits by the counters nonce | 2, nonce | 3, ... nonce | 2**32 - 1.
 So what it makes of zeros under the nonce stage | column | block | 0 *is* the stream of that block from position 0 on,
 and where the processor has vector AES, for which OpenSSL has written GCM but not CTR, large draws take this faster way
-to the same words. The counters nonce | 0 and nonce | 1, with which GCM works besides, name no words. The few words of
-one record take this way on any processor: OpenSSL's object for whole messages is made in a third of the time.
+to the same words. The counters nonce | 0 and nonce | 1, with which GCM works besides, name no words. Few words
+are made by a kernel of our own, with the processor's instructions for AES (`_core/src/aes.h`), where it has them: they
+are the same, and OpenSSL, which makes all others, need not be loaded.
 
 Rows are cut into blocks of a size that depends on the mechanism alone, so which word a row sees is a function of
 (key, stage, column, row): not of threads, batches or the order of blocks.
@@ -34,16 +35,14 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from dpestim._core import build, rare
+from dpestim._core import rare
 
-#: Bytes of keystream drawn at a time, so that a thread asks for the interpreter's lock rarely. The zeros that are
-#: encrypted are never written to: the system keeps one page of them, whatever their number.
+#: Bytes of keystream drawn at a time, so that a thread asks for the interpreter's lock rarely.
 _CHUNK = 1 << 21
-_ZEROS = memoryview(bytes(_CHUNK))
 #: Bytes from which on GCM is faster, its set-up included, and the most that one nonce allows.
 _GCM_LEAST, _GCM_MOST = 1 << 17, 16 * ((1 << 32) - 2)
-#: Bytes up to which the first draw of a reader is made as one message of GCM.
-_MESSAGE_MOST = 1 << 12
+#: Bytes up to which a kernel encrypts by the processor's instructions, which costs no set-up, import or lock.
+_OWN_MOST = 1 << 14
 #: Words that the system makes in less time than a cipher takes to be set up.
 _FEW = 128
 #: Words a block, where a mechanism says nothing else.
@@ -160,7 +159,7 @@ class WordReader:
 
     def __init__(self, key):
         self._key = key
-        self._message = self._stream = self._blocks = None
+        self._stream = self._blocks = None
         self._buffers, self._begun = {}, {}
 
     def __reduce__(self):
@@ -174,24 +173,24 @@ class WordReader:
 
     def dense(self, stage, column, block, start, size):
         """Return words start .. start + size of a block's stream; valid until the next call for this stage."""
-        if 0 <= start < 2 and 8 * (start + size) <= _MESSAGE_MOST and self._stream is None and _messages_are_words():
-            if self._message is None:
-                self._message = _ciphers().AESGCM(self._key)
-            zeros = _ZEROS[: (start + size + 1) >> 1 << 4]
-            drawn = bytearray(self._message.encrypt(_nonce(stage, column, block), zeros, None))
-            return np.frombuffer(drawn, _WORD, size, 8 * start)  # (what follows is a tag, which nobody reads)
         position, skip = start >> 1, start & 1  # a counter value names two words
         pairs = (skip + size + 1) >> 1
         n_bytes = 16 * pairs
         buffer = self._buffers.get(stage)
         if buffer is None or buffer.size < n_bytes:
             buffer = self._buffers[stage] = np.empty(n_bytes, np.uint8)
-        counter, begun = _counter(stage, column, block, position, pairs), self._begun.pop(stage, None)
+        counter = _counter(stage, column, block, position, pairs)
+        if n_bytes <= _OWN_MOST and rare.HAS_AES:
+            drawn = buffer[:n_bytes]
+            rare.keystream(self._key, int.from_bytes(counter[:8], "big"), position + _OFFSET, drawn)
+            return drawn.view(_WORD)[skip : skip + size]
+        begun = self._begun.pop(stage, None)
         goes_on = begun is not None and begun[0] == (column, block, position) and 16 * position + n_bytes <= _GCM_MOST
         stream = begun[1] if goes_on else self._stream_at(counter, position, n_bytes)
+        zeros = _ciphers().zeros
         for at in range(0, n_bytes, _CHUNK):
             step = min(_CHUNK, n_bytes - at)
-            stream.update_into(_ZEROS[:step], buffer[at : at + step])
+            stream.update_into(zeros[:step], buffer[at : at + step])
         if stream is not self._stream:  # (GCM: what comes next of this block's stream is had without a new set-up)
             self._begun[stage] = (column, block, position + pairs), stream
         return buffer[:n_bytes].view(np.uint64)[skip : skip + size]
@@ -240,7 +239,14 @@ class WordReader:
         return places[:found], numbers[:found]
 
     def _encrypted(self, counters):
-        """Return the bytes of scattered counters: counter mode there is what ECB does."""
+        """Return the bytes of scattered counters, over which they may be written.
+
+        Counter mode there is the block cipher, which is what ECB does.
+        """
+        if counters.nbytes <= _OWN_MOST and rare.HAS_AES:
+            blocks = counters.view(np.uint8).reshape(-1)
+            rare.encrypt(self._key, blocks)
+            return blocks
         if self._blocks is None:
             modes = _ciphers()
             self._blocks = modes.Cipher(modes.AES(self._key), modes.ECB()).encryptor()
@@ -325,13 +331,10 @@ class Words:
 
 
 def fresh_words(n_words):
-    """Return the bytes of words that nobody had before: the system's, or one message under a key that is forgotten.
-
-    A tag may follow them, which nobody reads.
-    """
-    if n_words <= _FEW or not _messages_are_words():
+    """Return the bytes of words that nobody had before: the system's, or a stream under a key that is forgotten."""
+    if n_words <= _FEW:
         return os.urandom(8 * n_words)
-    return _ciphers().AESGCM(os.urandom(32)).encrypt(bytes(12), _ZEROS[: 8 * n_words], None)
+    return WordReader(os.urandom(32)).dense(0, 0, 0, 0, n_words).tobytes()
 
 
 _OFFSET = 2  # of the position, see above
@@ -350,44 +353,34 @@ def _counter(stage, column, block, position=0, pairs=1):
     return (stage << 120 | column << 96 | block << 64 | position + _OFFSET).to_bytes(16, "big")
 
 
-@lru_cache(maxsize=256)
-def _nonce(stage, column, block):
-    """Return what names a block's stream as a message of GCM."""
-    return _counter(stage, column, block)[:12]
-
-
 @lru_cache(maxsize=1)
 def _ciphers():
-    """Return what is used of `cryptography`, imported when the first words are drawn."""
+    """Return what is used of `cryptography`, imported when more than few words are drawn, and zeros to encrypt.
+
+    These are never written to: the system keeps one page of them, whatever their number.
+    """
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     return SimpleNamespace(Cipher=Cipher, AES=algorithms.AES, CTR=modes.CTR, ECB=modes.ECB, GCM=modes.GCM,
-                           AESGCM=AESGCM)
+                           zeros=memoryview(bytes(_CHUNK)))
 
 
 @lru_cache(maxsize=1)
 def _gcm_is_faster():
-    """Tell whether the processor has what OpenSSL's fast GCM needs, and OpenSSL takes such nonces."""
+    """Tell whether the processor has what OpenSSL's fast GCM needs, and OpenSSL takes such nonces.
+
+    Of zeros under a key and a nonce of zeros it must make what counter mode makes of them.
+    """
+    from dpestim._core import build  # (a library, which few words do without)
+
     modes = _ciphers()
-    return build.VECTOR_AES and _has_our_words(
-        lambda zeros: modes.Cipher(modes.AES(bytes(32)), modes.GCM(bytes(12))).encryptor().update(zeros))
-
-
-@lru_cache(maxsize=1)
-def _messages_are_words():
-    """Tell whether OpenSSL takes such nonces for whole messages."""
-    return _has_our_words(lambda zeros: _ciphers().AESGCM(bytes(32)).encrypt(bytes(12), zeros, None)[: len(zeros)])
+    try:
+        encryptor = modes.Cipher(modes.AES(bytes(32)), modes.GCM(bytes(12))).encryptor()
+        return build.VECTOR_AES and encryptor.update(bytes(len(_KNOWN))) == _KNOWN
+    except Exception:  # whatever a provider with rules of its own raises: CTR has the same words
+        return False
 
 
 #: The first words under a key of zeros and a nonce of zeros, as counter mode makes them (a test compares).
 _KNOWN = bytes.fromhex("cea7403d4d606b6e074ec5d3baf39d18726003ca37a62a74d1a2f58e7506358e"
                        "dd4ab1284d4ae17b41e85924470c36f74741cbe181bb7f30617c1de3ab0c3a1f")
-
-
-def _has_our_words(encrypted):
-    """Tell whether this makes of zeros, under a key and a nonce of zeros, what counter mode makes of them."""
-    try:
-        return encrypted(bytes(len(_KNOWN))) == _KNOWN
-    except Exception:  # whatever a provider with rules of its own raises: CTR has the same words
-        return False

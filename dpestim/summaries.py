@@ -7,7 +7,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from dpestim.docstrings import Documented
-from dpestim.passes import Blueprint, Summarize
 from dpestim.privacy.lineage import Lineage
 from dpestim.rng import WordSource
 
@@ -183,6 +182,8 @@ class Mergeable(Documented):
         {fit of parts}
         """
         self._check_mergeable()
+        from dpestim.passes import Blueprint, Summarize  # (only who reads rows in parts asks for them)
+
         self._fit_summary(ask(Summarize(Blueprint.of(self))))
 
     def _fit_summary(self, summary):

@@ -1,4 +1,6 @@
-"""Numbers of 64 digits below a limit, of which the first 8 rule out nearly all. Words: `dpestim.rng.Words.below`."""
+"""Few words: keystream by the processor's own AES, and numbers of 64 digits below a limit, of which the first 8 rule out
+nearly all. Words: `dpestim.rng`.
+"""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -7,6 +9,38 @@ cdef enum:
 
 cdef extern from "rare.h" nogil:
     size_t dpestim_rare_places(const uint8_t *lanes, size_t n, uint8_t most, int64_t *places) noexcept
+
+cdef extern from "aes.h" nogil:
+    int dpestim_has_aes() noexcept
+    void dpestim_aes(const uint8_t *key, uint8_t *blocks, size_t n) noexcept
+
+#: Whether `encrypt` and `keystream` work here: the processor and the compiler have instructions for AES.
+HAS_AES = bool(dpestim_has_aes())
+
+
+def encrypt(
+    bytes key not None,       # IN   32 bytes
+    uint8_t[::1] blocks,      # IN   16 bytes each   OUT  these, encrypted
+):
+    """Encrypt blocks by AES-256. The interpreter's lock is kept: these are few."""
+    if len(key) != 32 or blocks.shape[0] % 16 or not HAS_AES:
+        raise ValueError("key or blocks have another length, or the processor has no AES")
+    if blocks.shape[0]:
+        dpestim_aes(<const uint8_t *>key, &blocks[0], <size_t>blocks.shape[0] // 16)
+
+
+def keystream(
+    bytes key not None,       # IN   32 bytes
+    uint64_t head,            # IN   the first half of every counter
+    uint64_t first,           # IN   the second half of the first counter; that of the last does not overflow
+    uint8_t[::1] out,         # OUT  16 bytes for each counter, of which there is one at least
+):
+    """Write what counter mode makes of zeros by consecutive counters."""
+    cdef Py_ssize_t k
+    cdef uint8_t *counters = &out[0]
+    for k in range(out.shape[0] // 16):
+        _write(counters + 16 * k, head, first + <uint64_t>k)
+    encrypt(key, out)
 
 
 def open_places(
@@ -31,10 +65,11 @@ def open_places(
 
 
 cdef inline void _write(uint8_t *counter, uint64_t head, uint64_t place) noexcept nogil:
-    """Write a counter, the highest byte first."""
+    """Write a counter, the highest byte first. (Two loops, of each of which compilers make one turned word.)"""
     cdef int j
     for j in range(8):
         counter[j] = <uint8_t>(head >> (56 - 8 * j))
+    for j in range(8):
         counter[8 + j] = <uint8_t>(place >> (56 - 8 * j))
 
 

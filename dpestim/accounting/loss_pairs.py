@@ -19,7 +19,7 @@ Which pair dominates which mechanism, and why, is in ``loss.md``.
 
 import math
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -33,7 +33,13 @@ from dpestim.records import record
 _FAR, _TAIL = 15.0, 1e-50
 #: Where cells in the tails are wider, those within so many standard deviations are as wide as a step.
 _BULK = 4
-_NODES, _WEIGHTS = (0.5 * (array + shift) for array, shift in zip(np.polynomial.legendre.leggauss(16), (1, 0)))
+
+
+@cache
+def _quadrature():
+    """Return the nodes and the weights of Gauss's rule between 0 and 1."""
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    return 0.5 * (nodes + 1), 0.5 * weights
 
 
 @record
@@ -208,7 +214,7 @@ def _normal(start, width, shift, panels):
     """Return the masses of intervals under N(0, 1) and N(shift, 1), by Gauss and Legendre on so many panels."""
     one, two = np.zeros(width.shape), np.zeros(width.shape)
     for panel in range(panels):
-        for node, weight in zip(_NODES, _WEIGHTS):
+        for node, weight in zip(*_quadrature()):
             place = start + width * ((panel + node) / panels)
             share = weight / panels / math.sqrt(2 * math.pi) * width
             one += share * np.exp(place * place * -0.5)

@@ -19,8 +19,8 @@ from dpestim import lazy
 
 if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
     from dpestim.central.additive.discrete_gaussian import DiscreteGaussianMechanism
-    from dpestim.central.additive.discrete_laplace import DiscreteLaplaceMechanism
-    from dpestim.central.additive.gaussian import GaussianMechanism
+    from dpestim.central.additive.discrete_laplace_mechanism import DiscreteLaplaceMechanism
+    from dpestim.central.additive.gaussian_mechanism import GaussianMechanism
     from dpestim.central.additive.laplace import LaplaceMechanism
     from dpestim.central.additive.snapping import SnappingMechanism
     from dpestim.central.additive.staircase import StaircaseMechanism
@@ -37,8 +37,8 @@ if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
 
 __getattr__, __dir__ = lazy.attach(__name__, {
     "additive.discrete_gaussian": "DiscreteGaussianMechanism",
-    "additive.discrete_laplace": "DiscreteLaplaceMechanism",
-    "additive.gaussian": "GaussianMechanism",
+    "additive.discrete_laplace_mechanism": "DiscreteLaplaceMechanism",
+    "additive.gaussian_mechanism": "GaussianMechanism",
     "additive.laplace": "LaplaceMechanism",
     "additive.snapping": "SnappingMechanism",
     "additive.staircase": "StaircaseMechanism",

@@ -17,8 +17,6 @@ from dpestim.exact_reals import FIRST_DIGITS, MORE_DIGITS, Real
 
 __all__ = ["Real", "binary_digit", "exp_bounds", "exponential_tables", "power", "threshold"]
 
-#: More than e^-100000; fractions of a million digits would take seconds.
-_UNDERFLOW = Fraction(1, 10**43_000)
 #: Of powers that are multiplied up.
 _BITS = 192
 #: For so many numbers of digits a probability remembers its bounds; a third is needed once in some 2^64 comparisons.
@@ -44,11 +42,17 @@ def binary_digit(x):
 def exp_bounds(x, n_digits):
     """Return Fractions around e^-x, x a Fraction, a relative 10^-n_digits apart or less (but for underflow)."""
     if x > 100_000 and x > 100 * n_digits:  # (which a number that small makes large in the end)
-        return Fraction(0), _UNDERFLOW
+        return Fraction(0), _underflow()
     down, up = _contexts(n_digits)
     least, most = (context.divide(Decimal(-x.numerator), Decimal(x.denominator)) for context in (down, up))
     # Decimal.exp is correctly rounded, so the neighbours of its results are bounds
     return max(Fraction(0), Fraction(down.next_minus(down.exp(least)))), Fraction(up.next_plus(up.exp(most)))
+
+
+@lru_cache(maxsize=1)
+def _underflow():
+    """Return more than e^-100000; fractions of a million digits would take seconds."""
+    return Fraction(1, 10**43_000)
 
 
 @lru_cache(maxsize=16)
@@ -78,14 +82,15 @@ def exponential_tables():
 def _first_bits(n, unit):
     """Return floor(e^-(i / unit) * 2^64) for i below n; 2^64 - 1 for i = 0.
 
-    Powers of bounds around e^-(1 / unit), the lower one rounded down and the upper one up, are bounds. Where these do
-    not meet in 64 bits, `threshold` asks for more.
+    Let a 2^b lie in [l, l + d], a = e^-(1 / unit), b = `_BITS`, and low_1 = l, low_(i + 1) = floor(low_i l / 2^b). Then
+    a^i 2^b lies in [low_i, low_i + (d + 1) i]: what it exceeds low_i by grows by a factor of a < 1, by at most d as
+    low_i < 2^b, and by less than 1 that is rounded off. Where both ends differ in 64 bits, `threshold` asks for more.
     """
     first = exp_bounds(Fraction(1, unit), 60)
     least, most = math.floor(first[0] * (1 << _BITS)), math.ceil(first[1] * (1 << _BITS))
-    low, high, found = least, most, [(1 << 64) - 1]
+    slack, rest, low, found = (most - least + 1) * n, _BITS - 64, least, [(1 << 64) - 1]
     for i in range(1, n):
-        above, beside = low >> _BITS - 64, high >> _BITS - 64
-        found.append(above if above == beside else threshold(power(Fraction(i, unit)), 64))
-        low, high = low * least >> _BITS, -(-high * most >> _BITS)
+        word = low >> rest
+        found.append(word if word == low + slack >> rest else threshold(power(Fraction(i, unit)), 64))
+        low = low * least >> _BITS
     return found

@@ -50,11 +50,12 @@ if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
         settle,
         target_pair,
     )
-    from dpestim.inputs.domain import Categories, Domain, Keys, Numbers, Text
+    from dpestim.inputs.domain import Domain
     from dpestim.inputs.domains import at_least_two, learn_categories
     from dpestim.inputs.fingerprints import FingerprintEncoder
     from dpestim.inputs.frames import as_array, category_rows, columns_of
     from dpestim.inputs.key_value import check_pairs, read_pairs
+    from dpestim.inputs.kinds import Categories, Keys, Numbers, PublicColumns, Text
     from dpestim.inputs.labels import checked_classes, class_array, label_codes, target_numbers
     from dpestim.inputs.numbers import all_finite, bound_array, number_column, number_rows, refuse_infinite
     from dpestim.inputs.sparse import SparseRows, is_sparse, sparse_rows
@@ -65,18 +66,20 @@ __getattr__, __dir__ = lazy.attach(__name__, {
     "columns": "is_missing",
     "declared": "check_target classes_of in_order is_by_column keys_of lists_of name_of_target names_of_columns "
                 "pair_of pairs_of settle target_pair",
-    "domain": "Categories Domain Keys Numbers Text",
+    "domain": "Domain",
     "domains": "at_least_two learn_categories",
     "fingerprints": "FingerprintEncoder",
     "frames": "as_array category_rows columns_of",
     "key_value": "check_pairs read_pairs",
+    "kinds": "Categories Keys Numbers PublicColumns Text",
     "labels": "checked_classes class_array label_codes target_numbers",
     "numbers": "all_finite bound_array number_column number_rows refuse_infinite",
     "sparse": "SparseRows is_sparse sparse_rows",
 })
 
 __all__ = [
-    "Categories", "CategoryEncoder", "Domain", "FingerprintEncoder", "Keys", "Numbers", "SparseRows", "Text",
+    "Categories", "CategoryEncoder", "Domain", "FingerprintEncoder", "Keys", "Numbers", "PublicColumns",
+    "SparseRows", "Text",
     "all_finite", "as_array", "at_least_two", "bound_array", "category_rows", "check_pairs", "check_target",
     "checked_classes", "class_array", "classes_of", "clipped_rows", "columns_of", "first_equals", "in_order",
     "integer_range", "is_by_column", "is_missing", "is_sparse", "keys_of", "label_codes", "learn_categories",

@@ -15,9 +15,8 @@ from numbers import Integral
 
 import numpy as np
 
-from dpestim.inputs.domain import Domain
 from dpestim.inputs.frames import refuse_parts
-from dpestim.inputs.kinds import KINDS, Categories, Keys, Numbers, is_number
+from dpestim.inputs.kinds import KINDS, Categories, Keys, Numbers, PublicColumns, is_number
 from dpestim.inputs.numbers import bound_array
 from dpestim.inputs.safe_errors import attempt
 
@@ -29,7 +28,7 @@ LISTS = ("{} must be a list with one list of values for each column, a dict such
 #: The largest absolute value of a bound, and the least width: squares of both, and sums of those, are floats.
 FARTHEST, CLOSEST = 1e140, 1e-140
 #: What a declaration by name, or of one column, may be.
-_NAMED = (dict, Domain, *KINDS)
+_NAMED = (dict, PublicColumns, *KINDS)
 
 
 def names_of_columns(X):
@@ -47,7 +46,7 @@ def name_of_target(y):
 
 def is_by_column(declared):
     """Tell whether it names columns."""
-    return isinstance(declared, dict | Domain)
+    return isinstance(declared, dict | PublicColumns)
 
 
 def pair_of(bounds, n_columns=None, names=None, *, name="bounds", same=False):
@@ -101,7 +100,7 @@ def _checked(lows, highs, n_columns, name, same):
 
 def has_numbers(bounds):
     """Tell whether bounds of a model that takes categories, too, are of any column at all."""
-    return not isinstance(bounds, Domain) or bool(bounds.of_kind(Numbers))
+    return not isinstance(bounds, PublicColumns) or bool(bounds.of_kind(Numbers))
 
 
 def refuse_pairs(bounds, name="bounds"):
@@ -270,7 +269,7 @@ def says_missing(*declared):
     """Tell whether one of these declarations says that numbers of a column may be missing."""
     return any(may_be_missing(own) for each in declared if isinstance(each, _NAMED)
                for own in (each.values() if isinstance(each, dict) else [column for _, column in each.items()]
-                           if isinstance(each, Domain) else [each]))
+                           if isinstance(each, PublicColumns) else [each]))
 
 
 def missing_of(bounds, n_columns, names=None):

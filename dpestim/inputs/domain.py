@@ -10,7 +10,7 @@ from dpestim.inputs.categories import CategoryEncoder
 from dpestim.inputs.columns import is_missing, plain_values
 from dpestim.inputs.domains import learn_categories
 from dpestim.inputs.frames import as_array, columns_of, is_frame, refuse_containers
-from dpestim.inputs.kinds import Categories, Keys, Numbers, Text, column_of
+from dpestim.inputs.kinds import Categories, Keys, Numbers, PublicColumns, Text, column_of
 from dpestim.inputs.numbers import kind_of, series_numbers
 from dpestim.inputs.safe_errors import attempt
 from dpestim.privacy import Neighbours, PrivacyGuarantee, ambient
@@ -21,7 +21,7 @@ from dpestim.tables import Table
 _FEW = 12
 
 
-class Domain:
+class Domain(PublicColumns):
     """What is public of a table: the bounds or the categories of each column.
 
     Declare it once, and give it to every estimator that takes `bounds`, `categories`, `classes`, `target_bounds` or

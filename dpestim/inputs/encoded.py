@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from dpestim import inputs
 from dpestim.inputs.declared import shown
-from dpestim.inputs.domain import Domain
-from dpestim.inputs.kinds import Categories, Numbers
+from dpestim.inputs.kinds import Categories, Numbers, PublicColumns
 
 
 def block_of(column, name):
@@ -50,7 +50,7 @@ def norm_for(domain, n_features, target):
 
     Of all columns that make rows of this width it takes the most: which of them X has is not told by an array.
     """
-    domain = domain if isinstance(domain, Domain) else Domain(domain)
+    domain = domain if isinstance(domain, PublicColumns) else inputs.Domain(domain)
     widths = [width_of_block(column) for name, column in domain.items()
               if isinstance(column, Numbers | Categories) and name != target]
     most = [0] + [-1] * n_features  # how many columns make a row of each width, at most

@@ -14,6 +14,10 @@ from dpestim.records import record
 _VALUES = (str, bool, int, float, datetime.date)
 
 
+class PublicColumns:
+    """Base of `dpestim.Domain`, for who asks whether something is one: without a domain its module is not loaded."""
+
+
 @record
 class Numbers:
     """A column of numbers within public bounds.

@@ -6,7 +6,6 @@ from functools import lru_cache
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
-from dpestim.inputs.categories import CategoryEncoder
 from dpestim.inputs.columns import is_missing, object_array, parts
 from dpestim.inputs.declared import check_classes, classes_of, is_by_column, name_of_target
 from dpestim.inputs.domains import category_array, learn_categories
@@ -26,6 +25,8 @@ def label_codes(y, classes, n_rows, *, strict, total=False, n_jobs=None):
     classes = _learned(column) if classes is None else class_array(classes)
     n = len(classes)
     dtype = np.dtype(np.uint8 if n < 1 << 7 else np.uint16 if n < 1 << 15 else np.uint32)
+    from dpestim.inputs.categories import CategoryEncoder  # (with its library: numbers need neither)
+
     encoder = CategoryEncoder(classes, "y")
     fallback = int(np.iinfo(dtype).max)  # -1 once it is signed
     if strict or total:

@@ -3,7 +3,6 @@
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from dpestim._core import logistic
 from dpestim.inputs.frames import is_frame, refuse_empty
 from dpestim.inputs.numbers import refuse_infinite, refuse_kind
 from dpestim.inputs.safe_errors import attempt
@@ -89,6 +88,8 @@ def sparse_rows(X, names, *, strict, fewest=1):
 
 def _checked(X, across, complete):
     """Return what `check_entries` says of a matrix in compressed form."""
+    from dpestim._core import logistic  # (a library that dense rows need not load)
+
     index, start = np.asarray(X.indices), np.asarray(X.indptr)
     short = np.ascontiguousarray(index, np.int32)
     if not complete or (index.dtype != np.int32 and not np.array_equal(short, index)):

@@ -1,6 +1,6 @@
 """Units of columns: what the domains that were given to an estimator say of them."""
 
-from dpestim.inputs.domain import Domain
+from dpestim.inputs.kinds import PublicColumns
 
 #: Types of parameters that hold no domain: most estimators have no others.
 _PLAIN = (float, int, str, bool, type(None))
@@ -14,6 +14,6 @@ def units_of(estimator, names=None):
     if all(type(own) in _PLAIN or name[0] == "_" or (type(own) is tuple and all(type(value) in _PLAIN for value in own))
            for name, own in vars(estimator).items()):  # (what begins with _ is no parameter)
         return {}
-    domains = [value for value in estimator.get_params(deep=True).values() if isinstance(value, Domain)]
+    domains = [value for value in estimator.get_params(deep=True).values() if isinstance(value, PublicColumns)]
     return {name: column.unit for domain in domains for name, column in domain.items()
             if getattr(column, "unit", None) is not None and (names is None or name in names)}

@@ -1,6 +1,7 @@
 """Linear models of a declared table: bounds of raw numbers, or the norm of rows that a `DomainEncoder` made."""
 
-from dpestim.inputs import Domain, Numbers, pair_of
+from dpestim import inputs
+from dpestim.inputs import Numbers, PublicColumns, pair_of
 from dpestim.inputs.declared import shown
 from dpestim.inputs.encoded import norm_for
 from dpestim.inputs.scaled import Scale
@@ -23,7 +24,7 @@ class OfDomain(PrivateModel):
     def _check_domain(self):
         """Raise ValueError for what is no domain."""
         domain = self._of_domain
-        if domain is not None and not (isinstance(domain, Domain | dict) and len(domain)):
+        if domain is not None and not (isinstance(domain, PublicColumns | dict) and len(domain)):
             raise ValueError("domain must be None, a dpestim.Domain, or a dict of its columns")
 
     def _inferred(self):
@@ -47,7 +48,7 @@ class OfDomain(PrivateModel):
         if self._of_domain is not None:
             for name in ("classes", "target_bounds"):
                 if name in self._declared and getattr(self, name) is None:
-                    setattr(self, name, Domain(self.domain))
+                    setattr(self, name, inputs.Domain(self.domain))
             if getattr(self, "bounds", 0) is None and getattr(self, "data_norm", None) is None:
                 self.bounds = self._of_numbers(names)
         super()._settle(names, n_columns, target)
@@ -56,7 +57,7 @@ class OfDomain(PrivateModel):
 
     def _of_numbers(self, names):
         """Return the domain of columns that are all numbers of it, else None: encoded columns have other names."""
-        domain = Domain(self.domain)
+        domain = inputs.Domain(self.domain)
         if names is None or not all(name in domain for name in names):
             return None
         others = [name for name in names if not isinstance(domain[name], Numbers)]
@@ -72,7 +73,7 @@ class OfDomain(PrivateModel):
             twin.domain, twin.data_norm = None, self.data_norm or 1.0
             for name in ("classes", "target_bounds"):
                 if name in twin._declared and getattr(twin, name) is None:
-                    setattr(twin, name, Domain(self.domain))
+                    setattr(twin, name, inputs.Domain(self.domain))
             twin._bound = self._bound
             return twin._refuse_ahead(y, n_rows)
         return super()._refuse_ahead(y, n_rows)

@@ -9,7 +9,6 @@ import itertools
 
 import numpy as np
 
-from dpestim._core import em
 from dpestim.postprocessing.em import Matrix, average_neighbours
 
 #: Singular values below this share of the largest are noise: inverting them would cost more than the bias they leave.
@@ -71,6 +70,8 @@ class Piecewise:
         return self._run(f, np.ones(self.n_outputs), 0, False)
 
     def _run(self, f, counts, n_steps, smooth):
+        from dpestim._core import em  # (a library that only estimates of distributions need)
+
         p = np.empty(self.n_outputs)
         if self._shifts is not None:
             places = 4 * (self.n_outputs + 2 * self._shifts[0] + 8)

@@ -13,7 +13,6 @@ from dpestim.base import PrivateEstimator
 from dpestim.inputs import integer_range, is_by_column
 from dpestim.local.columns import column_names
 from dpestim.local.sending import sent
-from dpestim.passes import Blueprint, words_of
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import WordSource, check_random_state
 
@@ -202,11 +201,15 @@ class Client(PrivateEstimator):
 
         Rows that answer it are not counted before: the ledger has none.
         """
+        from dpestim.passes import Blueprint  # (only who reads rows in parts asks for it)
+
         source = self._pay(columns, None)
         return request(Blueprint.of(estimator), source.key_for_workers(), source.seeded)
 
     def _privatize_sent(self, rows, request, place):
         """Return reports of rows on a worker, with the words that the request has for this place."""
+        from dpestim.passes import words_of
+
         data, columns, _ = self._read(self._as_rows(*rows))
         return columns.randomize(data, words_of(request, place), place.before, self.n_jobs)
 

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from dpestim._core import grr, unary
 from dpestim.local.fields import Field, bits_for
 
 #: Reports whose fields are compared together.
@@ -33,6 +32,8 @@ class CodeReports:
 
     def count(self, reports, counts):
         """Add a histogram of the reports."""
+        from dpestim._core import grr  # (each library is loaded for reports of its kind)
+
         if not grr.count(reports.reshape(-1), counts):
             self.check_reports(np.full((1, 1), self.n_counts))
 
@@ -64,6 +65,8 @@ class PackedBits:
 
     def count(self, reports, counts):
         """Add the column sums of the bits."""
+        from dpestim._core import unary
+
         padded = np.zeros(8 * self.report_width, np.int64)
         unary.count(reports, padded)
         counts += padded[: self.n_categories]

@@ -9,8 +9,6 @@ from sklearn.exceptions import NotFittedError
 
 from dpestim.base import PrivateEstimator
 from dpestim.local.columns import column_names
-from dpestim.local.pivots import detect
-from dpestim.passes import Blueprint, CheckRows, CountReports, words_of
 from dpestim.privacy.lineage import Lineage
 from dpestim.summaries import refuse_other_names
 
@@ -119,6 +117,8 @@ class Server(PrivateEstimator):
         No test finds input poisoning: malicious users who choose their values and follow the law are honest clients to
         the server. Nor does one find reports that were drawn to look right in all of these numbers.
         """
+        from dpestim.local.pivots import detect  # (with the statistics of all laws)
+
         client = self._client()
         if reports is None:
             self._check_fitted()
@@ -215,6 +215,8 @@ class Server(PrivateEstimator):
 
         {fit of parts}
         """
+        from dpestim.passes import Blueprint, CheckRows, CountReports  # (only who reads rows in parts asks for them)
+
         self._as_rows(*example)
         client = self._client(restart=True)
         columns = client._columns_like(example[0])
@@ -288,6 +290,8 @@ class Server(PrivateEstimator):
 
     def _count_sent(self, rows, request, place):
         """Count reports of rows on a worker, with the words that the request has for this place; returns self."""
+        from dpestim.passes import words_of
+
         new = self._columns is None  # (a later round knows its law from the driver)
         with self._alone():
             self._take(self._read_for(self._as_rows(*rows), new), words_of(request, place), new, first=place.before)

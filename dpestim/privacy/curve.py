@@ -8,6 +8,7 @@ outward: whatever comes out is a bound (the proof is in ``accounting/renyi.md``)
 
 import math
 from fractions import Fraction
+from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -16,8 +17,6 @@ from dpestim.privacy.rounding import OUTWARD, amount, float_down, float_up, log_
 from dpestim.privacy.text import bound
 from dpestim.records import record
 
-#: Orders minus 1 that are tried first; then finer ones next to the best.
-_ORDERS = np.geomspace(1e-3, 1e9, 241)
 _LOOSE = 1e-9
 #: No delta is less: below, floats have few digits.
 _LEAST = 1e-306
@@ -153,7 +152,7 @@ def curve_delta(curve, epsilon):
     """Return delta at an epsilon of at least 0, an upper bound; the curve answers ``cgf(t)``."""
     e = float_down(amount(epsilon, "epsilon"))
     small = 0 < e < 1e-5  # then the best order is larger, the more so the less epsilon is
-    orders = np.geomspace(1e-3, 1e4 / e, 2000) if small else _ORDERS
+    orders = np.geomspace(1e-3, 1e4 / e, 2000) if small else _orders()
     log = _least(curve, lambda cgf, t: cgf - t * e + log_constant(t), orders)
     return min(1.0, max(math.exp(min(log, 0.0)) * (1 + _LOOSE), _LEAST))
 
@@ -163,7 +162,7 @@ def curve_epsilon(curve, delta):
     wanted = float_down(amount(delta, "delta", 1))
     if wanted == 0:
         return math.inf
-    least = _least(curve, lambda cgf, t: (cgf + log_constant(t) - math.log(wanted)) / t)
+    least = _least(curve, lambda cgf, t: (cgf + log_constant(t) - math.log(wanted)) / t, _orders())
     return max(0.0, least + OUTWARD * (1 + abs(least)))
 
 
@@ -173,9 +172,14 @@ def renyi_budget(t, epsilon, delta):
     return whole + math.log(delta) - float(log_constant(t)) - OUTWARD * (10 + whole)
 
 
-def _least(curve, objective, orders=_ORDERS):
-    """Return about the least value over orders."""
-    t = orders
+@cache
+def _orders():
+    """Return the orders minus 1 that are tried first; then finer ones next to the best."""
+    return np.geomspace(1e-3, 1e9, 241)
+
+
+def _least(curve, objective, t):
+    """Return about the least value over orders minus 1."""
     for _ in range(3):
         with np.errstate(over="ignore", invalid="ignore"):
             value = objective(curve.cgf(t), t)

@@ -8,7 +8,6 @@ has an integer weight, 0 where it is not released, and all weighted entries toge
 
 import math
 from dataclasses import replace
-from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 
@@ -20,8 +19,9 @@ from dpestim.statistics.row_moments import REACH
 
 #: The weight of the square of a column. 181 is just below sqrt(2) of these, 90 below 1 / sqrt(2).
 _UNIT, _ROOT_2, _ROOT_HALF = 1 << 7, 181, 90
-#: Squares of what stands for 1 and y beside x where two rows are compared: any are right, the best of these is taken.
-_SCALES = [Fraction(k, 16) for k in (3, 4, 6, 8, 11)]
+#: Squares of what stands for 1 and y beside x where two rows are compared, in sixteenths: any are right, the best of
+#: these is taken.
+_SCALES = (3, 4, 6, 8, 11)
 
 
 @record
@@ -59,18 +59,19 @@ class Weights:
             return one + both + self.rows
         return min(2 * one + both, *(self._apart(n_columns, *scales) for scales in product(_SCALES, repeat=2)))
 
-    def _apart(self, d, tau, sigma):
-        """Return how far entries of two rows are apart in L1, at most: by z = (x, sqrt(tau), sqrt(sigma) y).
+    def _apart(self, d, t, s):
+        """Return how far entries of two rows are apart in L1, at most: by z = (x, sqrt(t) / 4, sqrt(s) y / 4).
 
         With signs as they like, a sum of weighted entries is z^T M z, and two of these are at most sqrt(2) times the
         square of the longest z times Frobenius' norm of M apart: it has no more on both sides of 0.
         """
-        column, target = Fraction(self.column, REACH), Fraction(self.target, REACH)
-        square = (d * self.square**2 + Fraction(d * (d - 1), 4) * self.product**2 + d * column**2 / (2 * tau)
-                  + d * self.with_target**2 / (2 * sigma) + target**2 / (2 * tau * sigma)
-                  + Fraction(self.target_square, 1) ** 2 / sigma**2)
-        longest = 1 + tau * bool(column or target) + sigma * bool(self.with_target or target or self.target_square)
-        return math.isqrt(math.ceil(2 * square * longest**2 * REACH**4)) + 1
+        # (integers: the square of the norm of M, times 4 t s^2 REACH^2; and 16 times the square of the longest z)
+        norm = (REACH**2 * t * s * s * d * (4 * self.square**2 + (d - 1) * self.product**2)
+                + 32 * d * s * (s * self.column**2 + t * (REACH * self.with_target) ** 2)
+                + 512 * s * self.target**2 + 1024 * t * (REACH * self.target_square) ** 2)
+        longest = (16 + t * bool(self.column or self.target)
+                   + s * bool(self.with_target or self.target or self.target_square))
+        return math.isqrt(-(-norm * longest**2 * REACH**2 // (512 * t * s * s))) + 1
 
 
 def gaussian_weights(replaces, fit_intercept):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpestim.statistics.result import JOINT, NODES, moment_range, spread
+from dpestim.statistics.result import joint_nodes, moment_range, nodes, spread
 from dpestim.statistics.sums import FLOAT_SLACK, SumStatistic
 
 #: Pairs of columns whose standard errors are worked out at a time.
@@ -78,7 +78,7 @@ class Covariance(SumStatistic):
             spreads = errors * (unit / max(1, n) ** 2)
 
             def again(some):
-                return values[some, None] + spreads[some, None] * NODES
+                return values[some, None] + spreads[some, None] * nodes()
         else:
             places = np.zeros(len(i), int), 1 + i, 1 + j, np.arange(d + 1, len(noisy))
             values = unit * _moment(*(noisy[at] for at in places))
@@ -88,7 +88,8 @@ class Covariance(SumStatistic):
             around = np.clip(np.r_[count, noisy[1:]], -most, most)
 
             def again(some):
-                noises = JOINT[0], JOINT[1], JOINT[np.where(i == j, 1, 2)[some]], JOINT[3]
+                joint = joint_nodes()
+                noises = joint[0], joint[1], joint[np.where(i == j, 1, 2)[some]], joint[3]
                 return unit[some, None] * _moment(*(around[at[some], None] + errors[at[some], None] * noise
                                                     for at, noise in zip(places, noises)))
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from functools import cache
 from html import escape
 from numbers import Real
 
@@ -177,6 +178,18 @@ def _scalar(value):
     return np.asarray(value).reshape(-1)[0].item()
 
 
+@cache
+def nodes():
+    """Return noise of one number, of variance 1."""
+    return _nodes(1, 64)[0]
+
+
+@cache
+def joint_nodes():
+    """Return noise of four numbers whose function is wanted, each of variance 1."""
+    return _nodes(4, 256)
+
+
 def _nodes(n, size):
     """Return n vectors of noise of variance 1, each from quantiles of the Laplace law, and uncorrelated."""
     middle = np.linspace(-1, 1, 2 * size + 1)[1::2]
@@ -185,10 +198,6 @@ def _nodes(n, size):
     made = np.array([quantiles, *(rng.permutation(quantiles) for _ in range(n - 1))]).T
     made, _ = np.linalg.qr(np.c_[np.ones(size), made])
     return made[:, 1:].T / made[:, 1:].std(axis=0)[:, None]
-
-
-#: Noise of variance 1: of one number, and of four whose function is wanted.
-NODES, JOINT = _nodes(1, 64)[0], _nodes(4, 256)
 
 
 def spread(samples, limits, function=None):

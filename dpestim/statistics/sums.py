@@ -8,7 +8,7 @@ import numpy as np
 from dpestim.statistics.base import DELTA, USERS, DPStatistic
 from dpestim.statistics.calibrated_noise import equal_shares
 from dpestim.statistics.plan import Noisy, Plan
-from dpestim.statistics.result import JOINT, NODES, ratio_range, shaped, spread
+from dpestim.statistics.result import joint_nodes, nodes, ratio_range, shaped, spread
 from dpestim.statistics.summary import BLOCK, blocks, read_rows, refuse_missing
 from dpestim.summaries import Summary
 
@@ -301,12 +301,13 @@ class Mean(SumStatistic):
         step, center, *limits, least, most = _facts_of(tuple(grids))
         if n is None:
             count = max(1.0, noisy[0])
-            ratio, again = noisy[1:] / count, np.maximum(1.0, count + errors[0] * JOINT[0])
+            joint = joint_nodes()
+            ratio, again = noisy[1:] / count, np.maximum(1.0, count + errors[0] * joint[0])
             reach = count * np.array([grid.reach for grid in grids], float)  # (what so many rows can add up to)
-            samples = (np.clip(noisy[1:], -reach, reach)[:, None] + errors[1:, None] * JOINT[1]) / again
+            samples = (np.clip(noisy[1:], -reach, reach)[:, None] + errors[1:, None] * joint[1]) / again
         else:
             ratio = noisy / max(1, n)
-            samples = _within(ratio, least, most)[:, None] + errors[:, None] / max(1, n) * NODES
+            samples = _within(ratio, least, most)[:, None] + errors[:, None] / max(1, n) * nodes()
         return _within((center + ratio) * step, *limits), spread((center[:, None] + samples) * step[:, None], limits)
 
     @staticmethod

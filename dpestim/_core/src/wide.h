@@ -54,6 +54,20 @@ static inline int dpestim_looks_up_bytes(void) {
 #endif
 }
 
+/* Whether processor and compiler encrypt by instructions of their own (aes.h). */
+#if defined(__x86_64__) && DPESTIM_GNU
+#define DPESTIM_AES_COMPILED 1
+#else
+#define DPESTIM_AES_COMPILED 0
+#endif
+static inline int dpestim_has_aes(void) {
+#if DPESTIM_AES_COMPILED
+    return __builtin_cpu_supports("aes") != 0;
+#else
+    return 0;
+#endif
+}
+
 /* Whether the processor has all that OpenSSL's fast Galois/counter mode asks for. */
 static inline int dpestim_vector_aes(void) {
 #if DPESTIM_HAS_WIDE

@@ -11,7 +11,9 @@ How an answer flows::
 * `normal.py`     deltas of Gaussian noise as upper bounds, and the least noise for a delta
 
 One idea a file, law and estimator, with its proof beside it: discrete_laplace, laplace, gaussian, discrete_gaussian,
-staircase, snapping.
+staircase, snapping. (The first and the third law are
+added by many who release no answers of others: their mechanisms stand apart, in discrete_laplace_mechanism and
+gaussian_mechanism.)
 
 Real answers are rounded to a grid whose step is a power of two, and the rounding is part of the sensitivity; then noise
 is an integer with an exact law, so that no low bit of a float tells what was added. With `bounds`, a public range,

@@ -1,4 +1,7 @@
-"""Discrete Laplace noise: integers whose probability falls by the same factor with each step away from 0."""
+"""Discrete Laplace noise: integers whose probability falls by the same factor with each step away from 0.
+
+Its mechanism is in `discrete_laplace_mechanism.py`: of those who add its noise, most release no answers of others.
+"""
 
 import math
 from fractions import Fraction
@@ -10,7 +13,6 @@ import numpy as np
 from dpestim import accounting
 from dpestim._core import noise
 from dpestim.central.additive.law import NoiseLaw, settle_digits
-from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.exact_bernoulli import binary_digit, exp_bounds, power, threshold
 from dpestim.records import record
 
@@ -155,46 +157,3 @@ def lanes_of(words):
 def signed(size, sign):
     """Return a number with its sign; None for minus zero, so that there is one zero."""
     return (-size if size else None) if sign & 1 else size
-
-
-class DiscreteLaplaceMechanism(AdditiveMechanism):
-    """Release integers, such as counts, with discrete Laplace noise.
-
-    Counts stay integers and are not rounded: the noise has exactly the law of the textbook.
-
-    **Privacy.** Pure epsilon in the central model, for the declared neighbours, exactly: the worst ratio of
-    probabilities is e^epsilon. The curator, who holds the data, must be trusted.
-
-    **Utility.** Unbiased; the variance is 2 a / (1 - a)^2, a = e^(-epsilon / sensitivity), a little less than that of
-    Laplace noise.
-
-    **Complexity.** Expected O(1) an answer: 32 random bits for each binary digit of the noise.
-
-    {parameters}
-    References
-    ----------
-    Ghosh, Roughgarden, Sundararajan (2009), "Universally utility-maximizing privacy mechanisms", STOC, for the
-    geometric mechanism.
-    Canonne, Kamath, Steinke (2020), "The discrete Gaussian for differential privacy", NeurIPS, for exactness. The
-    proof: ``discrete_laplace.md``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from dpestim.central import DiscreteLaplaceMechanism
-    >>> mechanism = DiscreteLaplaceMechanism(1.0, sensitivity=1, random_state=0)
-    >>> mechanism.release(np.array([10, 20, 30])).dtype
-    dtype('int64')
-    >>> mechanism.half_width(0.95)
-    3.0
-    """
-
-    _integers = True
-    _noise = DiscreteLaplaceLaw
-
-    @classmethod
-    def _test_params(cls):
-        return [
-            {"epsilon": 1.0, "sensitivity": 1},
-            {"epsilon": 2.0, "sensitivity": 3, "bounds": (-1000, 1000), "neighbours": "add_remove"},
-        ]

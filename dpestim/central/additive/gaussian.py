@@ -1,4 +1,4 @@
-"""The Gaussian mechanism for real answers: rounded to a public grid, with exact normal noise, rounded to it too."""
+"""Gaussian noise: exact normal numbers, rounded to a public grid. Its mechanism is in `gaussian_mechanism.py`."""
 
 import math
 from decimal import Decimal
@@ -12,14 +12,14 @@ import numpy as np
 from dpestim import accounting
 from dpestim._core import noise
 from dpestim.central.additive.law import NoiseLaw
-from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.additive.normal import analytic_ratio, classic_ratio, upper_tail
 from dpestim.central.exact_bernoulli import Real, exp_bounds, exponential_tables, threshold
 from dpestim.privacy import ZCDP
 from dpestim.privacy.rounding import float_up
 from dpestim.records import record
 
-_RATIOS = {"analytic": analytic_ratio, "classic": classic_ratio}
+#: By the name of a calibration, the least standard deviation over the sensitivity.
+RATIOS = {"analytic": analytic_ratio, "classic": classic_ratio}
 #: How far the kernel's e^-(x (2 k + x) / 2) may be off, in units of 2^-64 (gaussian.md).
 _SLACK = 512
 _TINY = Fraction(1, 10**30)
@@ -49,18 +49,18 @@ class RoundedGaussianLaw(NoiseLaw):
     def sigma(self):
         """The standard deviation before rounding, in steps, a float that is used exactly."""
         return math.nextafter(
-            _RATIOS[self.calibration](self.epsilon, self.delta) * float_up(self.sensitivity), math.inf)
+            RATIOS[self.calibration](self.epsilon, self.delta) * float_up(self.sensitivity), math.inf)
 
     @cached_property
     def rho(self):
         """1 / (2 ratio^2), rounded up: sigma is at least ratio times the sensitivity, for any number of answers."""
-        return Fraction(float_up(1 / (2 * Fraction(_RATIOS[self.calibration](self.epsilon, self.delta)) ** 2)))
+        return Fraction(float_up(1 / (2 * Fraction(RATIOS[self.calibration](self.epsilon, self.delta)) ** 2)))
 
     @cached_property
     def curve(self):
         """The losses of normal noise, which are those of any number of answers; rho where one may be very large."""
         try:
-            ratio = Fraction(_RATIOS[self.calibration](self.epsilon, self.delta))
+            ratio = Fraction(RATIOS[self.calibration](self.epsilon, self.delta))
             return accounting.PrivacyLossDistribution.gaussian(ratio)
         except ValueError:  # hardly any noise
             return ZCDP(self.rho)
@@ -147,76 +147,3 @@ def _envelope(last, n_digits):
 def _integer_thresholds():
     """Return the first 63 bits of those probabilities, up to the one whose bits are all 1: the number is at least 9."""
     return np.array([threshold(_at_most(k), 63) for k in range(10)], np.uint64)
-
-
-class GaussianMechanism(AdditiveMechanism):
-    """Release real answers with Gaussian noise, exactly on a public grid.
-
-    Take it for several answers of which one person changes each a little: the noise grows with the Euclidean norm of
-    the changes, and that of `LaplaceMechanism` with their sum. The mechanism needs a delta.
-
-    **Privacy.** (epsilon, delta)-differential privacy in the central model, for the declared neighbours. The answers
-    are rounded to a grid whose step is a power of two, and exact normal numbers, rounded to the grid, are added. The
-    result is a function of the continuous Gaussian mechanism with a sensitivity that includes the rounding, so that its
-    delta holds, for any number of answers. "analytic" finds the least noise for delta and any epsilon. "classic" is the
-    textbook's formula; it refuses an epsilon of 1 or more, for which the formula is not proven and finally wrong. The
-    curator, who holds the data, must be trusted.
-
-    **Utility.** Unbiased for the rounded answer; ``variance()`` returns the variance of the noise, which is below that
-    of "classic" at every epsilon.
-
-    **Complexity.** Expected O(1) an answer: 4.2 random words.
-
-    {parameters}
-    References
-    ----------
-    Balle, Wang (2018), "Improving the Gaussian mechanism for differential privacy", ICML, for "analytic". Dwork,
-    Roth (2014), "The algorithmic foundations of differential privacy", appendix A, for "classic". Karney (2016),
-    "Sampling exactly from the normal distribution", ACM TOMS 42, for the noise. The proof: ``gaussian.md``.
-
-    Examples
-    --------
-    >>> from dpestim.central import GaussianMechanism
-    >>> mechanism = GaussianMechanism(1.0, delta=1e-5, sensitivity=1.0, random_state=0)
-    >>> mechanism.release([100.0, 200.0, 300.0]).shape
-    (3,)
-    >>> print(f"{mechanism.variance() ** 0.5:.2f}")
-    3.73
-    >>> classic = GaussianMechanism(0.1, delta=1e-5, sensitivity=1.0, calibration="classic")
-    >>> print(f"{classic.variance() ** 0.5:.1f}, {classic.set_params(calibration='analytic').variance() ** 0.5:.1f}")
-    48.5, 30.8
-    """
-
-    _own = ("delta", "calibration")
-    _distance = "the Euclidean norm of the differences"
-    _more_parameters = """
-    {delta that must be declared}
-    calibration : {"analytic", "classic"}, default="analytic"
-        How the standard deviation follows from epsilon and delta.
-    """
-
-    _noise = RoundedGaussianLaw
-
-    def __init__(self, epsilon=1.0, *, delta=None, sensitivity=None, bounds=None, calibration="analytic",
-                 neighbours=None, ledger=None, random_state=None):
-        super().__init__(epsilon, sensitivity=sensitivity, bounds=bounds, neighbours=neighbours, ledger=ledger,
-                         random_state=random_state)
-        self.delta = delta
-        self.calibration = calibration
-
-    @staticmethod
-    def _rounding(size):
-        """Return sqrt(size), rounded up."""
-        return Fraction(math.isqrt(size << 80) + 1, 1 << 40)
-
-    def _budget(self):
-        if not isinstance(self.calibration, str) or self.calibration not in _RATIOS:
-            raise ValueError(f"calibration must be one of {sorted(_RATIOS)}")
-        return super()._budget()
-
-    @classmethod
-    def _test_params(cls):
-        return [
-            {"epsilon": 1.0, "delta": 1e-5, "sensitivity": 1.0},
-            {"epsilon": 0.5, "delta": 1e-6, "sensitivity": 3.0, "calibration": "classic", "neighbours": "add_remove"},
-        ]

@@ -35,14 +35,16 @@ def upper_tail(x):
         density = (-x * x / 2).exp() / (2 * _PI).sqrt()
         if x > _NEAR:  # phi(x) / (x + 1 / (x + 2 / (x + 3 / ...))), whose errors fall like e^(-2 x sqrt(2 n))
             below = x
-            for n in range(1500, 0, -1):
+            for n in range(20 + int((150 / x) ** 2 / 2), 0, -1):  # (to e^-300)
                 below = x + n / below
             return density / below
         term, total, n = x, x, 1
         while n < 600:  # Phi(x) - 1/2 = phi(x) (x + x^3 / 3 + x^5 / (3 5) + ...)
             n += 2
             term *= x * x / n
-            total += term
+            before, total = total, total + term
+            if total == before and n > _NEAR**2:  # all later terms are smaller, and no digit changes any more
+                break
         return Decimal("0.5") - density * total
 
 

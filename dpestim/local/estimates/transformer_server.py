@@ -9,7 +9,6 @@ from sklearn.base import clone
 from dpestim.local.client import Client
 from dpestim.local.numbers.pm import PMTransformer
 from dpestim.local.server import Server
-from dpestim.results import Part, labels_of
 
 
 class TransformerServer(Server):
@@ -49,6 +48,8 @@ missing_, missing_standard_error_ : ndarray of shape (n_features,)
 
     def _result_parts(self, level):
         """Return what `result_` shows: the estimates, and the share of missing values of columns that may have such."""
+        from dpestim.results import Part, labels_of  # (loaded when somebody asks what a fit says)
+
         out, z = super()._result_parts(level), ndtri(0.5 + level / 2)
         names = labels_of(self, "feature", len(self._columns))
         for name, column, counts in zip(names, self._columns, self._counts):

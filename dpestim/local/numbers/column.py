@@ -13,6 +13,10 @@ from dpestim.local.numbers.law import NumericRandomizer
 _FIXED = np.dtype(np.int64)
 
 
+class NotFiniteError(ValueError):
+    """A value is not finite, which is told while rows are randomised: the client says which, and sends nothing."""
+
+
 def coder_of(encode, *shape, dtype=np.int64):
     """Return a function from a block of rows to fixed points, with memory of its own; ``encode(block, out)`` fills it.
 

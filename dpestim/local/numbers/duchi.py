@@ -9,7 +9,8 @@ import numpy as np
 from dpestim._core import duchi
 from dpestim.local.columns import Columns
 from dpestim.local.constants import constants_of
-from dpestim.local.numbers.joint import JointColumn, JointRandomizer, NotFiniteError
+from dpestim.local.numbers.column import NotFiniteError
+from dpestim.local.numbers.joint import JointColumn, JointRandomizer
 from dpestim.local.numbers.law import FRACTION, NumericRandomizer
 from dpestim.local.numbers.transformer import NumericTransformer
 from dpestim.local.reports import PackedBits

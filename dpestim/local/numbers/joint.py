@@ -11,10 +11,6 @@ from dpestim.local.law import Randomizer
 from dpestim.local.numbers.column import as_floats, coder_of
 
 
-class NotFiniteError(ValueError):
-    """A value is not finite, which is told while rows are randomised: the client says which, and sends nothing."""
-
-
 class JointRandomizer(Randomizer):
     """Base of the laws of several numbers together; positions are shares of the bounds of each.
 

@@ -5,8 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpestim._core import pm, table
-from dpestim.local import pivots
+from dpestim._core import pm
 from dpestim.local.channel import Dense, Piecewise, hat_shares, hat_values, least_variance, output_edges
 from dpestim.local.constants import constants_of
 from dpestim.local.guessing import Runs
@@ -123,6 +122,7 @@ class NumericRandomizer(CodeReports, Randomizer):
     @cached_property
     def _quick(self):
         """The same of the upper halves of words, which decide nearly always: tables of half the size."""
+        from dpestim._core import table  # (a library that only laws need which a table gives)
         cells, bits = self._cells
         if bits > table.QUICK:
             return np.empty((0, 0), np.uint32)
@@ -158,9 +158,9 @@ class NumericRandomizer(CodeReports, Randomizer):
 
     def privatize(self, codes, words, out):
         """Write one code for each fixed point."""
+        from dpestim._core import table
         lanes, drawn = words.halves(Stage.ROUNDING), words.dense(Stage.RESPONSE, 1)
-        cells, bits = self._cells
-        table.answer(codes, lanes, drawn, cells, self._quick, bits, out.reshape(-1))
+        table.answer(codes, lanes, drawn, self._cells[0], self._quick, self._cells[1], out.reshape(-1))
 
     # ---------------------------------------------------------------- the law, row by row
 
@@ -386,12 +386,12 @@ class WindowRandomizer(NumericRandomizer):
         return [self._remainders(counts, n)]
 
     def _remainders(self, counts, n):
+        from dpestim.local import pivots  # (only who looks for wrong reports asks for them)
         w = self.weights
-        own = counts[: w.n_outputs]
         more = np.arange(w.n_outputs) % w.window
         times = np.bincount(more, minlength=w.window)
         chances = (w.inside / WORD) + (times - 1) * (w.outside / WORD)
-        seen = np.bincount(more, own, w.window).astype(np.int64)
+        seen = np.bincount(more, counts[: w.n_outputs], w.window).astype(np.int64)
         return pivots.grouped(f"remainders of codes modulo {w.window}", seen, chances, n)
 
     def runs(self):

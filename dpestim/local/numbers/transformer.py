@@ -14,12 +14,8 @@ from dpestim.inputs.numbers import DECLARE, OR_FILL
 from dpestim.local.client import Client
 from dpestim.local.coded import pair_of
 from dpestim.local.columns import Columns, column_names
-from dpestim.local.numbers.column import NumberColumn
-from dpestim.local.numbers.joint import NotFiniteError
+from dpestim.local.numbers.column import NotFiniteError, NumberColumn
 from dpestim.local.numbers.law import LARGEST_GRID
-from dpestim.local.numbers.missing import SHARE_OF_NUMBER, NumberOrMissing
-from dpestim.local.numbers.missing_column import MissingColumn
-from dpestim.local.sampling import SampledColumns
 from dpestim.rng import WordSource
 
 #: Rows that are many: of few a pass over their values is not felt.
@@ -245,17 +241,21 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, NumberClient):
             n_sampled, laws = self._best_sample(arguments)
         else:
             laws = self._laws(arguments, n)
-        columns = [(MissingColumn if gone else NumberColumn)(*each)
+        columns = [(_missing_column if gone else NumberColumn)(*each)
                    for gone, *each in zip(missing, names, laws, lows, highs)]
         for column in columns:
             column.check_bounds()
-        return Columns(columns, **more) if n_sampled is None else SampledColumns(columns, n_sampled=n_sampled, **more)
+        if n_sampled is None:
+            return Columns(columns, **more)
+        from dpestim.local.sampling import SampledColumns  # (loaded by those alone who draw columns)
+
+        return SampledColumns(columns, n_sampled=n_sampled, **more)
 
     def _laws(self, arguments, n_reported):
         """Return the laws of all columns, of which a row reports so many."""
         share = self._share(n_reported)
-        return [NumberOrMissing.make(share, self._randomizer.make(share * SHARE_OF_NUMBER, **each)) if gone
-                else self._randomizer.make(share, **each) for gone, each in arguments]
+        make = self._randomizer.make
+        return [_missing_law(make, share, each) if gone else make(share, **each) for gone, each in arguments]
 
     def _best_sample(self, arguments):
         """Return (how many columns a row reports, their laws): the worst variance of a mean is least."""
@@ -275,6 +275,20 @@ class NumericTransformer(OneToOneFeatureMixin, TransformerMixin, NumberClient):
         if best is None:
             raise wrong
         return best[1:]
+
+
+def _missing_law(make, share, arguments):
+    """Return the law of numbers of which some may be missing. (Its module is loaded where a domain says so.)"""
+    from dpestim.local.numbers.missing import SHARE_OF_NUMBER, NumberOrMissing
+
+    return NumberOrMissing.make(share, make(share * SHARE_OF_NUMBER, **arguments))
+
+
+def _missing_column(*arguments):
+    """Return the column of such numbers."""
+    from dpestim.local.numbers.missing_column import MissingColumn
+
+    return MissingColumn(*arguments)
 
 
 def _ends(columns):

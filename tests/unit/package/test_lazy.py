@@ -57,11 +57,12 @@ def test_names_that_are_not_there_are_refused_as_in_any_package(path):
 
 @pytest.mark.parametrize(("fit", "others"), [
     ("local import MeanEstimator, PMTransformer\nMeanEstimator(PMTransformer(1.0, bounds=(-3, 3))).fit(X)",
-     "local.numbers.sdpm local.numbers.privunit local.numbers.duchi local.categories.grr "
-     "docstrings.central docstrings.local"),
+     "local.numbers.sdpm local.numbers.privunit local.numbers.duchi local.categories.grr local.numbers.missing "
+     "local.sampling local.pivots docstrings.central docstrings.local passes results inputs.domain _core.em"),
     ("linear_model import DPLinearRegression\n"
      "DPLinearRegression(delta=1e-6, bounds=(-3, 3), target_bounds=(0, 1)).fit(X, y)",
-     "accounting.sums accounting.renyi linear_model.adassp linear_model.functional"),
+     "accounting.sums accounting.renyi linear_model.adassp linear_model.functional passes results inputs.domain "
+     "inputs.categories central.additive.mechanism _core.encode _core.logistic"),
     ("ensemble import DPGradientBoostingClassifier\n"
      "DPGradientBoostingClassifier(bounds=(-3, 3), classes=[0, 1]).fit(X, y)\n"
      "assert not parallel._controller.cache_info().currsize",  # (looking at all libraries takes 10 ms)

@@ -4,6 +4,8 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -131,3 +133,45 @@ def test_their_init_is_made_once_it_is_asked_for_and_works_as_that_of_dataclasse
     assert inspect.signature(More) == inspect.Signature(
         [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=kind, default=default)
          for name, kind, default in [("one", tuple, inspect.Parameter.empty), ("two", int, 2)]], return_annotation=None)
+
+
+def test_fields_are_looked_at_when_somebody_asks():
+    """A first fit defines more records than it makes; whoever asks for the fields of one, and first, gets them."""
+
+    @record
+    class Asked:
+        one: int
+        two: str = "b"
+
+    @record
+    class Below(Asked):
+        three: float = 0.0
+
+    assert type(vars(Asked)["__dataclass_fields__"]) is not dict
+    for kind in Below, Asked:
+        for name in vars(kind):  # (a RuntimeError, if names were added now)
+            getattr(kind, name)
+    assert Below.__match_args__ == ("one", "two", "three")
+    assert [field.name for field in dataclasses.fields(Below)] == ["one", "two", "three"]
+    assert type(vars(Asked)["__dataclass_fields__"]) is dict
+    assert Below(1).__replace__(one=2) == Below(2)
+    assert Below(1) == Below(1, "b", 0.0) != Below(2)
+    assert Asked.__doc__ == "Asked"
+
+
+def test_threads_ask_for_the_same_fields():
+    for _ in range(50):
+        kind, barrier = of(record), threading.Barrier(4)
+
+        @record
+        class Late:
+            one: int
+
+        def make(late=Late, kind=kind, barrier=barrier):
+            barrier.wait()
+            return repr(kind(1)), late(2) == late(2), dataclasses.replace(late(1), one=2) == late(2)
+
+        with ThreadPoolExecutor(4) as pool:
+            made = [task.result() for task in [pool.submit(make) for _ in range(4)]]
+        assert len(set(made)) == 1
+        assert made[0][1:] == (True, True)

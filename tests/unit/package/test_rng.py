@@ -4,6 +4,8 @@ import copy
 import itertools
 import os
 import pickle
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -118,7 +120,7 @@ def gcm_opened(monkeypatch, least):
 @pytest.mark.parametrize("size", [1, 2, 31, 4096, rng._CHUNK // 8, rng._CHUNK // 8 + 1, 3 * rng._CHUNK // 8 + 5])
 def test_gcm_and_ctr_give_the_same_words(monkeypatch, place, size):
     by_counter = {}
-    monkeypatch.setattr(rng, "_messages_are_words", lambda: False)
+    monkeypatch.setattr(rng, "_OWN_MOST", 0)
     monkeypatch.setattr(rng, "_gcm_is_faster", lambda: False)
     for start in (0, 1, 2, 77):
         by_counter[start] = WordReader(KEY).dense(*place, start, size).copy()
@@ -154,37 +156,58 @@ def test_gcm_goes_on_where_it_was_and_nowhere_else(monkeypatch):
 @pytest.mark.parametrize(
     "place", [(Stage.SEED, 0, 0), (Stage.RESPONSE, 5, 7), (Stage.ROUNDING, (1 << 24) - 1, (1 << 32) - 1)]
 )
-@pytest.mark.parametrize("start", [0, 1, 2, 77])
-def test_few_words_are_the_same_words_as_one_message(monkeypatch, place, start):
-    """Whatever a reader drew before, and whichever way it took; the message is for the start of a block alone."""
-    sizes = 1, 2, 33, rng._MESSAGE_MOST // 8 - 1, rng._MESSAGE_MOST // 8, rng._MESSAGE_MOST // 8 + 1
+@pytest.mark.parametrize("start", [0, 1, 2, 77, 2 * ((1 << 32) - 4)])
+def test_few_words_are_the_same_words_as_those_of_openssl(monkeypatch, place, start):
+    """Whatever a reader drew before, and whichever way it took: OpenSSL makes them where a processor has no AES."""
+    most = rng._OWN_MOST // 8
+    sizes = 1, 2, 33, most - 2, most - 1, most, most + 1
     drawn = {size: WordReader(KEY).dense(*place, start, size).copy() for size in sizes}
-    one, made, real = WordReader(KEY), [], rng._ciphers().AESGCM
+    one = WordReader(KEY)
     for size in sizes:
         assert np.array_equal(one.dense(*place, start, size), drawn[size])
-    monkeypatch.setattr(rng._ciphers(), "AESGCM", lambda key: made.append(key) or real(key))
-    for size in sizes:
-        made.clear()
-        WordReader(KEY).dense(*place, start, size)
-        assert made == [KEY] * (start < 2 and 8 * (start + size) <= rng._MESSAGE_MOST)
-    monkeypatch.setattr(rng, "_messages_are_words", lambda: False)
+    heads = [WordReader(KEY).heads(place[0], place[1], 3, 4)]
+    monkeypatch.setattr(rng.rare, "HAS_AES", False)
     for size in sizes:
         assert np.array_equal(WordReader(KEY).dense(*place, start, size), drawn[size])
+    heads.append(WordReader(KEY).heads(place[0], place[1], 3, 4))
+    assert np.array_equal(*heads)
     first = (int(place[0]) << 120) | (place[1] << 96) | (place[2] << 64) | (start // 2 + 2)
     words = keystream(first, 16 * 40).view(np.uint64)[start % 2 :]
     assert np.array_equal(drawn[33], words[:33])
 
 
-def test_messages_are_not_taken_where_they_are_refused_or_differ(monkeypatch):
-    test, real = rng._messages_are_words.__wrapped__, rng._ciphers().AESGCM
-    assert test()
+@pytest.mark.skipif(not rare.HAS_AES, reason="the processor or the compiler has no instructions for AES")
+def test_the_processors_cipher_is_that_of_openssl():
+    """Every number of blocks around the eight that are encrypted at a time, under keys that reach all of the schedule.
 
-    def refuse(key):
-        raise ValueError("this provider has no such cipher")
+    The example of FIPS 197, C.3, is the first.
+    """
+    known = np.frombuffer(bytes.fromhex("00112233445566778899aabbccddeeff"), np.uint8).copy()
+    rare.encrypt(KEY, known)
+    assert known.tobytes().hex() == "8ea2b7ca516745bfeafc49904b496089"
+    generator = np.random.default_rng(0)
+    for number in range(300):
+        key, blocks = generator.bytes(32), np.frombuffer(generator.bytes(16 * (number % 35)), np.uint8).copy()
+        expected = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(blocks.tobytes())
+        rare.encrypt(key, blocks)
+        assert blocks.tobytes() == expected
 
-    for other in (refuse, lambda key: real(key[1:] + b"\1")):
-        monkeypatch.setattr(rng._ciphers(), "AESGCM", other)
-        assert not test()
+
+@pytest.mark.skipif(not rare.HAS_AES, reason="the processor or the compiler has no instructions for AES")
+@pytest.mark.parametrize(("key", "size"), [(KEY[1:], 16), (KEY + b"0", 16), (KEY, 15), (KEY, 17)])
+def test_the_processors_cipher_refuses_other_lengths(key, size):
+    for encrypt in rare.encrypt, lambda key, blocks: rare.keystream(key, 0, 0, blocks):
+        with pytest.raises(ValueError, match="another length"):
+            encrypt(key, np.zeros(size, np.uint8))
+
+
+@pytest.mark.skipif(not rare.HAS_AES, reason="the processor or the compiler has no instructions for AES")
+def test_few_words_need_no_library():
+    program = ("import sys\nimport numpy as np\nfrom dpestim.statistics import mean\n"
+               "mean(np.linspace(-1, 1, 1000), epsilon=1.0, bounds=(-3, 3))\nprint(*sys.modules)")
+    found = subprocess.run([sys.executable, "-W", "ignore", "-c", program], check=True, capture_output=True, text=True)
+    assert "dpestim.rng" in found.stdout.split()
+    assert "cryptography" not in found.stdout.split()
 
 
 def test_gcm_is_taken_where_it_pays_and_never_beyond_its_limit(monkeypatch):
