@@ -21,7 +21,7 @@ from dpestim.rng import Stage
 
 #: Hashes over which guessing is averaged, where there are more; four times as many rows of them.
 MOST_GUESSED = 64
-#: Counters from which on reports are first counted in bytes, which take an eighth of the memory.
+#: Counters that are many.
 _MANY = 1 << 17
 
 
@@ -190,9 +190,13 @@ class HCMS(FieldReports, Sketch):
             words.dense(Stage.RESPONSE, self.weights.n_words))
         return seeds, response, self.weights.keep, self.columns, self.n_buckets.bit_length() - 1
 
+    def _counts_bytes(self, n):
+        """Tell whether n reports are counted in bytes first: they take an eighth of the memory of many counters."""
+        return self.n_counts >= _MANY and n >= self.n_counts // 4
+
     def sent_counters(self, n):
         """Return (counts, None); or, of many reports, (counts whose last bytes are counters, a list of full ones)."""
-        if self.n_counts < _MANY or n < self.n_counts // 4:
+        if not self._counts_bytes(n):
             return np.zeros(self.n_counts, np.int64), None
         counts, full = np.empty(self.n_counts, np.int64), np.zeros(n // 256 + 2, np.uint32)
         sketch.clear(counts)
@@ -215,12 +219,17 @@ class HCMS(FieldReports, Sketch):
 
     def count(self, reports, counts):
         """Add a histogram of the reports."""
-        self._tally(np.ascontiguousarray(reports), (counts, None))
+        if self._counts_bytes(len(reports)):
+            counts += self._histogram(reports)
+        else:
+            self._tally(np.ascontiguousarray(reports), (counts, None))
 
     def counted(self, reports):
+        """Return a histogram of the reports."""
+        return self._histogram(reports) if type(self).count is HCMS.count else super().counted(reports)
+
+    def _histogram(self, reports):
         """Return a histogram of the reports, which are read at one go where they lie side by side."""
-        if type(self).count is not HCMS.count:
-            return super().counted(reports)
         counters, step = self.sent_counters(len(reports)), self.served_rows
         if reports.flags.c_contiguous and reports.dtype == self.report_dtype:
             step = len(reports)

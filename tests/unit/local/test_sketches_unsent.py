@@ -146,6 +146,9 @@ def test_a_server_counts_what_does_not_lie_side_by_side(d):
     part = reports[:, :3]
     for own in (part, np.asfortranarray(part), np.ascontiguousarray(part, law.report_dtype)):
         np.testing.assert_array_equal(law.counted(own), wanted)
+        counts = np.full(law.n_counts, 4)
+        law.count(np.ascontiguousarray(own, law.report_dtype), counts)
+        np.testing.assert_array_equal(counts, 4 + wanted)
 
 
 @pytest.mark.parametrize("m", [1, 7, 8, 9, 64, 250, 256, 500])
