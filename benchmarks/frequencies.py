@@ -44,25 +44,33 @@ class Case:
         return np.random.default_rng(0).integers(0, self.d, (self.n, 1))
 
     @cached_property
+    def categories(self):
+        return [np.arange(self.d)]
+
+    def estimator(self):
+        """Return an estimator of a list of values that exists, as it does for the baselines."""
+        return self.cls(EPSILON, categories=self.categories)
+
+    @cached_property
     def randomizer(self):
-        return estimator(self.cls, self.d).fit(np.zeros((1, 1), int)).randomizers_[0]
+        return self.estimator().fit(np.zeros((1, 1), int)).randomizers_[0]
 
     @cached_property
     def reports(self):
         return self.privatize()
 
     def privatize(self):
-        return estimator(self.cls, self.d).privatize(self.X)
+        return self.estimator().privatize(self.X)
 
     def aggregate(self):
-        return estimator(self.cls, self.d).aggregate(self.reports)
+        return self.estimator().aggregate(self.reports)
 
     def collect(self):
-        both = estimator(self.cls, self.d)
+        both = self.estimator()
         return both.aggregate(both.privatize(self.X))
 
     def fit(self):
-        return estimator(self.cls, self.d).fit(self.X)
+        return self.estimator().fit(self.X)
 
     def counts(self, reports):
         """Return what the randomizer counts of reports."""

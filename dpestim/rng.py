@@ -222,17 +222,19 @@ class WordReader:
         _counter(stage, column, block, first + largest)
         return self._encrypted(counters).view(np.uint64)[::2]
 
-    def below(self, stage, column, block, start, lanes, last):
+    def below(self, stage, column, block, start, lanes, last, least=0):
         """Return (places k, numbers) of numbers up to `last`: 8 digits are lanes[k], 56 of the word at start + k.
 
-        These are words as `sparse` draws them, where lanes leave open whether the number is below.
+        These are words as `sparse` draws them, where lanes leave open whether the number is below; numbers whose first
+        digits are less than `least` are left out.
         """
         size = len(lanes)
         head = _counter(stage, column, block, start + size)[:8]
         if "open" not in self._buffers or len(self._buffers["open"][0]) < size:
             self._buffers["open"] = np.empty(size, np.int64), np.empty((size, 16), np.uint8)
         places, counters = self._buffers["open"]
-        found = rare.open_places(lanes, last >> 56, int.from_bytes(head, "big"), start + _OFFSET, places, counters)
+        found = rare.open_places(lanes, last >> 56, int.from_bytes(head, "big"), start + _OFFSET, places, counters,
+                                 least)
         places, numbers = places[:found].copy(), np.empty(found, np.uint64)
         if found:
             found = rare.settle(lanes, self._encrypted(counters[:found]).view(np.uint64), last, places, numbers)
@@ -273,6 +275,9 @@ class WordReader:
 
 class Words:
     """The words of consecutive rows of one column: what a randomizer is handed instead of a generator."""
+
+    #: Whether nobody can draw these words again, so that a law may take whole words where rows of a block share them.
+    alone = False
 
     def __init__(self, reader, column, block, first, n_rows):
         self._at = (column, block)
@@ -316,6 +321,16 @@ class Words:
         lanes = self.eighths(stage, per_row)
         self._draw(rare_stage, ("sparse", per_row))
         return self._reader.below(rare_stage, *self._at, self._first * per_row, lanes, limit - 1)
+
+    def first_digits(self, limit, stage, rare_stage):
+        """Return (eighths, rows): the first 8 digits of a uniform number for every row, and what they leave open.
+
+        A number is below the limit where its first digits are less than those of limit - 1, and in these rows, where
+        they are equal. Its other 56 digits are drawn as `below` draws them, where the first are equal.
+        """
+        lanes, last = self.eighths(stage), limit - 1
+        self._draw(rare_stage, ("sparse", 1))
+        return lanes, self._reader.below(rare_stage, *self._at, self._first, lanes, last, last >> 56)[0]
 
     def sparse(self, stage, per_row, places):
         """Return one word for each place row * per_row + slot, the row counted within these rows."""

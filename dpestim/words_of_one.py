@@ -18,6 +18,7 @@ class WordsOfOne(Words):
     taken to be. `eighths` and `below`, for many places of a record, have a cipher after all, under a key of its own.
     """
 
+    alone = True
     _at, _first, _n_rows = (0, 0), 0, 1
 
     def __init__(self, n_words):

@@ -8,7 +8,7 @@ cdef enum:
     LONG = 1 << 15  # places from which on the interpreter's lock is released: waiting for it takes longer than a few
 
 cdef extern from "rare.h" nogil:
-    size_t dpestim_rare_places(const uint8_t *lanes, size_t n, uint8_t most, int64_t *places) noexcept
+    size_t dpestim_rare_places(const uint8_t *lanes, size_t n, uint8_t least, uint8_t most, int64_t *places) noexcept
 
 cdef extern from "aes.h" nogil:
     int dpestim_has_aes() noexcept
@@ -50,6 +50,7 @@ def open_places(
     uint64_t first,               # IN   the second half of that of place 0
     int64_t[::1] places,          # OUT  where numbers may be below; has room for all
     uint8_t[:, ::1] counters,     # OUT  the 16 bytes of the counter of each of these places; has room for all
+    uint8_t least=0,              # IN   places of smaller first digits are left out, though their numbers are below
 ):
     """Write the places that the first digits leave open, in order, with their counters; return how many they are."""
     cdef Py_ssize_t n = lanes.shape[0], found = 0, k
@@ -58,7 +59,7 @@ def open_places(
     if n == 0:
         return 0
     with nogil:
-        found = <Py_ssize_t>dpestim_rare_places(&lanes[0], n, most, &places[0])
+        found = <Py_ssize_t>dpestim_rare_places(&lanes[0], n, least, most, &places[0])
         for k in range(found):
             _write(&counters[k, 0], head, first + <uint64_t>places[k])
     return found

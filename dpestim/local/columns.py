@@ -213,11 +213,7 @@ class Columns:
             part, size = reports[:, columns], law.served_rows
 
             def task(first, last, law=law, part=part, size=size):
-                counts = np.zeros(law.n_counts, np.int64)
-                for start in range(first * size, min(last * size, len(part)), size):
-                    block = part[start : start + size]
-                    law.count(np.ascontiguousarray(block, law.report_dtype), counts)
-                return counts
+                return law.counted(part[first * size : last * size])
 
             totals.append(_sum(parallel.run(task, -(-len(part) // size), n_jobs,
                                             most=_worth(law, len(part), law.count_ns))))

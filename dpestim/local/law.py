@@ -180,6 +180,14 @@ class Randomizer:
         """Add what the reports say to counts (int64, `n_counts` long)."""
         raise TypeError(f"{type(self).__name__} does not say how to count reports: implement `count`")
 
+    def counted(self, reports):
+        """Return the counts of checked reports alone."""
+        counts = np.zeros(self.n_counts, np.int64)
+        for start in range(0, len(reports), self.served_rows):
+            block = reports[start : start + self.served_rows]
+            self.count(np.ascontiguousarray(block, self.report_dtype), counts)
+        return counts
+
     @property
     def count_ns(self):
         """Nanoseconds of a processor that the server takes to count a report, for plans: a little for each byte."""

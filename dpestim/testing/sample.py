@@ -183,5 +183,8 @@ class _TwoReaders:
     def sparse(self, stage, *at):
         return self._of(stage).sparse(stage, *at)
 
+    def below(self, stage, *at):
+        return self._of(stage).below(stage, *at)
+
     def scratch(self, size, dtype):
         return self._others.scratch(size, dtype)

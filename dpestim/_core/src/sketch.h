@@ -3,6 +3,7 @@
 #define DPESTIM_SKETCH_H
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include "portable.h"
 #include "wide.h"
 
@@ -15,13 +16,25 @@ DPESTIM_WIDE static void dpestim_sketch_cells(const uint64_t *restrict u, size_t
         cells[i] = (uint32_t)(((u[i] >> 32) * n_cells + ((u[i] & 0xFFFFFFFFu) * n_cells >> 32)) >> 32);
 }
 
+/* The first digits of 32. */
+DPESTIM_WIDE static void dpestim_sketch_first(const uint32_t *restrict u, size_t n, int down,
+                                              uint32_t *restrict cells) {
+    for (size_t i = 0; i < n; i++) cells[i] = u[i] >> down;
+}
+
 /* 1 where a word is `keep` or more: the sign is turned. */
 DPESTIM_WIDE static void dpestim_sketch_turns(const uint64_t *restrict u, size_t n, uint64_t keep,
                                               uint32_t *restrict turns) {
     for (size_t i = 0; i < n; i++) turns[i] = u[i] >= keep;
 }
 
-/* Counters of what would be reported, 2 cell + sign: the sign is that of the row at the bucket, turned or not. */
+/* 1 where the first 8 digits of a word are `first` or more. */
+DPESTIM_WIDE static void dpestim_sketch_turns_8(const uint8_t *restrict u, size_t n, uint8_t first,
+                                                uint32_t *restrict turns) {
+    for (size_t i = 0; i < n; i++) turns[i] = u[i] >= first;
+}
+
+/* Counters of what is reported, 2 cell + sign: the sign is that of the row at the bucket, turned or not. */
 DPESTIM_WIDE static void dpestim_sketch_sent(const uint32_t *restrict cells, const uint32_t *restrict buckets,
                                              const uint32_t *restrict turns, size_t n, int log_m,
                                              uint32_t *restrict places) {
@@ -32,6 +45,28 @@ DPESTIM_WIDE static void dpestim_sketch_sent(const uint32_t *restrict cells, con
         x ^= x >> 8;
         x ^= x >> 4;
         places[i] = cells[i] << 1 | ((0x6996u >> (x & 15) & 1) ^ turns[i]);
+    }
+}
+
+/* Adds 1 to the byte of each place; writes the places of those that overflow, as many as there is room for, and returns
+ * how many they are. */
+static inline size_t dpestim_sketch_add(const uint32_t *restrict places, size_t n, uint8_t *restrict lanes,
+                                        uint32_t *restrict full, size_t room) {
+    size_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t place = places[i];
+        if (++lanes[place] == 0 && found < room) full[found++] = place; /* (a branch, because it is rare) */
+    }
+    return found;
+}
+
+/* Bytes in the last eighth of counts become the counts, eight at a time: what is written lies below what is unread. */
+DPESTIM_WIDE static void dpestim_sketch_widen(int64_t *counts, size_t n) {
+    const uint8_t *const lanes = (const uint8_t *)counts + 7 * n;
+    for (size_t i = 0; i < n; i += 8) {
+        uint8_t own[8];
+        memcpy(own, lanes + i, sizeof own);
+        for (size_t j = 0; j < 8; j++) counts[i + j] = own[j];
     }
 }
 
@@ -62,21 +97,15 @@ DPESTIM_WIDE256 static size_t dpestim_sketch_bits(const uint8_t *restrict report
     return n;
 }
 
-/* Reports of cells, buckets and turns; and a report's counter, 2 (hash 2^log_m + row) + sign. */
+/* Reports of counters, 2 (hash 2^log_m + row) + sign; and counters of reports. */
 #define DPESTIM_SKETCH(bits, type)                                                                                  \
-    DPESTIM_WIDE static void dpestim_sketch_write_##bits(const uint32_t *restrict cells,                            \
-                                                         const uint32_t *restrict buckets,                          \
-                                                         const uint32_t *restrict turns, size_t n, int log_m,       \
+    DPESTIM_WIDE static void dpestim_sketch_write_##bits(const uint32_t *restrict places, size_t n, int log_m,      \
                                                          type *restrict out) {                                      \
         const uint32_t mask = ((uint32_t)1 << log_m) - 1;                                                           \
         for (size_t i = 0; i < n; i++) {                                                                            \
-            uint32_t x = cells[i] & buckets[i] & mask;                                                              \
-            x ^= x >> 16;                                                                                           \
-            x ^= x >> 8;                                                                                            \
-            x ^= x >> 4;                                                                                            \
-            out[3 * i] = (type)(cells[i] >> log_m);                                                                 \
-            out[3 * i + 1] = (type)(cells[i] & mask);                                                               \
-            out[3 * i + 2] = (type)((0x6996u >> (x & 15) & 1) ^ turns[i]);                                          \
+            out[3 * i] = (type)(places[i] >> 1 >> log_m);                                                           \
+            out[3 * i + 1] = (type)(places[i] >> 1 & mask);                                                         \
+            out[3 * i + 2] = (type)(places[i] & 1);                                                                 \
         }                                                                                                           \
     }                                                                                                               \
     /* Whether all fields are within their limits; else counters are of no use. */                                  \

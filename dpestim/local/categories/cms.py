@@ -21,8 +21,8 @@ from dpestim.rng import Stage
 
 #: Hashes over which guessing is averaged, where there are more; four times as many rows of them.
 MOST_GUESSED = 64
-#: Counters from which on they are far apart in memory, and reports that are then counted together.
-_MANY, _TOGETHER = 1 << 17, 1 << 20
+#: Counters that are many.
+_MANY = 1 << 17
 
 
 class CMS(Sketch):
@@ -172,11 +172,6 @@ class HCMS(FieldReports, Sketch):
         self.p_star = Fraction(self.weights.keep, self.weights.total)
         self.q_star = self.collisions * self.p_star + (1 - self.collisions) / 2
 
-    @property
-    def served_rows(self):
-        """Rows of reports that a server counts at a time: many where counters are, which are all read and written."""
-        return _TOGETHER if self.n_counts >= _MANY else Sketch.served_rows
-
     def _default_buckets(self):
         # one bit is sent whatever their number is: collisions are avoided as long as the counts fit
         d = self.n_categories
@@ -191,26 +186,37 @@ class HCMS(FieldReports, Sketch):
 
     def privatize(self, codes, words, out):
         """Write (hash, row, sign) for each code."""
-        sketch.answer(np.ascontiguousarray(codes, self.code_dtype), words.dense(Stage.SEED, 1),
-                      words.dense(Stage.RESPONSE, self.weights.n_words), self.weights.keep, self.columns,
-                      self.n_buckets.bit_length() - 1, out)
+        sketch.answer(np.ascontiguousarray(codes, self.code_dtype), *self._draws(words), out)
+
+    def _draws(self, words):
+        """Return what kernels make cells and signs of: half a word and an eighth a row, where these suffice."""
+        n_cells, one = self.n_counts // 2, self.weights.n_words == 1
+        seeds = words.dense(Stage.SEED, 1) if words.alone or n_cells & (n_cells - 1) else words.halves(Stage.SEED)
+        response = words.first_digits(self.weights.keep, Stage.RESPONSE, Stage.RARE) if one and not words.alone else (
+            words.dense(Stage.RESPONSE, self.weights.n_words))
+        return seeds, response, self.weights.keep, self.columns, self.n_buckets.bit_length() - 1
+
+    def _counts_bytes(self, n):
+        """Tell whether n reports are counted in bytes first: they take an eighth of the memory of many counters."""
+        return self.n_counts >= _MANY and n >= self.n_counts // 4
 
     def sent_counters(self, n):
-        """Return (a byte of each counter, counts): many counters are bytes until all of many reports are counted."""
-        many = self.n_counts >= _MANY and n >= self.n_counts // 4
-        return np.zeros(self.n_counts if many else 0, np.uint8), np.zeros(self.n_counts, np.int64)
+        """Return (counts, None); or, of many reports, (counts whose last bytes are counters, a list of full ones)."""
+        if not self._counts_bytes(n):
+            return np.zeros(self.n_counts, np.int64), None
+        counts, full = np.empty(self.n_counts, np.int64), np.zeros(n // 256 + 2, np.uint32)
+        sketch.clear(counts)
+        return counts, full
 
     def count_sent(self, codes, words, counters):
         """Count the reports of codes, which are written nowhere."""
-        sketch.send(np.ascontiguousarray(codes, self.code_dtype), words.dense(Stage.SEED, 1),
-                    words.dense(Stage.RESPONSE, self.weights.n_words), self.weights.keep, self.columns,
-                    self.n_buckets.bit_length() - 1, *counters)
+        sketch.send(np.ascontiguousarray(codes, self.code_dtype), *self._draws(words), *counters)
 
     def counts_of_sent(self, counters):
-        """Return the sums of both."""
-        lanes, counts = counters
-        if len(lanes):
-            sketch.settle(lanes, counts)
+        """Return the counts."""
+        counts, full = counters
+        if full is not None:
+            sketch.settle(counts, full)
         return counts
 
     def public_part(self, reports):
@@ -219,7 +225,26 @@ class HCMS(FieldReports, Sketch):
 
     def count(self, reports, counts):
         """Add a histogram of the reports."""
-        if not sketch.tally(np.ascontiguousarray(reports), self.n_buckets.bit_length() - 1, counts):
+        if self._counts_bytes(len(reports)):
+            counts += self._histogram(reports)
+        else:
+            self._tally(np.ascontiguousarray(reports), (counts, None))
+
+    def counted(self, reports):
+        """Return a histogram of the reports."""
+        return self._histogram(reports) if type(self).count is HCMS.count else super().counted(reports)
+
+    def _histogram(self, reports):
+        """Return a histogram of the reports, which are read at one go where they lie side by side."""
+        counters, step = self.sent_counters(len(reports)), self.served_rows
+        if reports.flags.c_contiguous and reports.dtype == self.report_dtype:
+            step = len(reports)
+        for start in range(0, len(reports), step):
+            self._tally(np.ascontiguousarray(reports[start : start + step], self.report_dtype), counters)
+        return self.counts_of_sent(counters)
+
+    def _tally(self, reports, counters):
+        if not sketch.tally(reports, self.n_buckets.bit_length() - 1, *counters):
             self.check_reports(reports)  # (it says which field)
             raise ValueError("a report must name a hash, a row and a sign within their ranges: check that client and "
                              "server have the same parameters")

@@ -249,10 +249,18 @@ def test_many_counters_are_bytes_first_which_may_overflow():
     reports = np.zeros((1 << 15, 3), np.uint32)
     reports[600:, 1] = np.arange((1 << 15) - 600)
     reports[-400:-9, 2] = 1
-    counts = np.full(1 << 17, 3, np.int64)
+    wanted = np.bincount(2 * reports[:, 1] + reports[:, 2], minlength=1 << 17)
+    counts, full = np.full(1 << 17, -1, np.int64), np.zeros(4, np.uint32)
+    sketch.clear(counts)
+    for start in range(0, len(reports), 300):  # bytes and the list go on from call to call
+        assert sketch.tally(reports[start : start + 300], 16, counts, full)
+    assert full.tolist() == [0, 0, 0, 2]
+    sketch.settle(counts, full)
+    np.testing.assert_array_equal(counts, wanted)
+    assert counts[0] == 601
+    counts[:] = 3
     assert sketch.tally(reports, 16, counts)
-    np.testing.assert_array_equal(counts, 3 + np.bincount(2 * reports[:, 1] + reports[:, 2], minlength=1 << 17))
-    assert counts[0] == 3 + 601
+    np.testing.assert_array_equal(counts, 3 + wanted)
     reports[20_000, 2] = 2
     assert not sketch.tally(reports, 16, counts)
 

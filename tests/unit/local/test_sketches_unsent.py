@@ -1,4 +1,4 @@
-"""Fits of Hadamard sketches count what would be sent; a server adds bits of many buckets at once."""
+"""Hadamard sketches: reports of parts of words, counted unsent; bits of many buckets are added at once."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,8 @@ from dpestim._core import sketch
 from dpestim.local import HCMSFrequencyEstimator
 from dpestim.local.categories.cms import HCMS
 from dpestim.local.columns import counts_unsent
+from dpestim.privacy.exact import WORD
+from dpestim.rng import Stage, WordSource
 
 #: More rows than a block of words has.
 MANY = HCMS(1.0, 9).block_rows + 1234
@@ -37,26 +39,25 @@ def test_a_fit_counts_what_would_be_sent(d, n, more, n_jobs):
 
 
 @pytest.mark.parametrize("n_words", [1, 2])
-@pytest.mark.parametrize("lanes", [0, 32])
-def test_bytes_that_overflow_lose_nothing(n_words, lanes):
+@pytest.mark.parametrize("many", [False, True])
+def test_bytes_that_overflow_lose_nothing(n_words, many):
     law, n = HCMS(1.0, 16), 1500
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 16, n).astype(law.code_dtype)
     seeds = rng.integers(0, 1 << 60, n, dtype=np.uint64)  # the first row alone
     words, keep = rng.integers(0, 1 << 64, n * n_words, dtype=np.uint64), (1 << 64 * n_words) // 3
-    out, counts, bytes_ = np.empty((n, 3), np.uint8), np.full(32, 5), np.zeros(lanes, np.uint8)
+    out, counts, full = np.empty((n, 3), np.uint8), np.full(32, 0 if many else 5), np.zeros(n // 256 + 2, np.uint32)
     sketch.answer(codes, seeds, words, keep, law.columns, 4, out)
-    sketch.send(codes, seeds, words, keep, law.columns, 4, bytes_, counts)
-    if lanes:
-        sketch.settle(bytes_, counts)
+    sketch.send(codes, seeds, words, keep, law.columns, 4, counts, full if many else None)
+    if many:
+        sketch.settle(counts, full)
+        counts += 5
     assert counts.max() > 512
     np.testing.assert_array_equal(counts, 5 + np.bincount(2 * out[:, 1].astype(int) + out[:, 2], minlength=32))
-    for wrong in (lambda: sketch.send(codes, seeds[1:].copy(), words, keep, law.columns, 4, bytes_, counts),
-                  lambda: sketch.send(codes, seeds, words[1:].copy(), keep, law.columns, 4, bytes_, counts),
-                  lambda: sketch.send(codes, seeds, words, keep, law.columns, 3, bytes_, counts),
-                  lambda: sketch.send(codes, seeds, words, keep, law.columns[:0].copy(), 4, bytes_, counts),
-                  lambda: sketch.send(codes, seeds, words, keep, law.columns, 4, np.zeros(31, np.uint8), counts),
-                  lambda: sketch.settle(np.zeros(31, np.uint8), counts)):
+    for wrong in (lambda: sketch.send(codes, seeds[1:].copy(), words, keep, law.columns, 4, counts),
+                  lambda: sketch.send(codes, seeds, words[1:].copy(), keep, law.columns, 4, counts),
+                  lambda: sketch.send(codes, seeds, words, keep, law.columns, 3, counts),
+                  lambda: sketch.send(codes, seeds, words, keep, law.columns[:0].copy(), 4, counts)):
         with pytest.raises(ValueError, match=r"must|differ"):
             wrong()
 
@@ -65,6 +66,89 @@ def test_a_sub_class_that_sends_or_counts_in_its_own_way_is_asked():
     assert counts_unsent(HCMS)
     for own in ("privatize", "count"):
         assert not counts_unsent(type("Other", (HCMS,), {own: lambda self, *args: None}))
+
+
+@pytest.mark.parametrize("keep", [(1 << 64) // 3, 1 << 63, (1 << 63) + 1, (77 << 56) - 1, 1, (1 << 64) - 1])
+def test_reports_of_half_words_and_first_digits_are_those_of_whole_words(keep):
+    rng, n, first = np.random.default_rng(keep % 97), 1300, keep - 1 >> 56
+    law = HCMS(1.0, 64)
+    codes = rng.integers(0, 64, n).astype(law.code_dtype)
+    halves, words = rng.integers(0, 1 << 32, n, dtype=np.uint32), rng.integers(0, 1 << 64, n, dtype=np.uint64)
+    words[rng.random(n) < 0.3] = keep - 1
+    words[rng.random(n) < 0.1] = min(keep, WORD - 1)
+    ties = rng.random(n) < 0.3
+    words[ties] = words[ties] >> np.uint64(8) | np.uint64(first << 56)
+    lanes = (words >> np.uint64(56)).astype(np.uint8)
+    kept = np.flatnonzero((lanes == first) & (words < np.uint64(keep)))
+    whole, parts = np.empty((n, 3), np.uint8), np.full((n, 3), 9, np.uint8)
+    sketch.answer(codes, halves.astype(np.uint64) << np.uint64(32), words, keep, law.columns, 6, whole)
+    sketch.answer(codes, halves, (lanes, kept), keep, law.columns, 6, parts)
+    np.testing.assert_array_equal(parts, whole)
+    np.testing.assert_array_equal(parts[:, 1], halves >> 26)
+    counts = np.zeros(128, np.int64)
+    sketch.send(codes, halves, (lanes, kept), keep, law.columns, 6, counts)
+    np.testing.assert_array_equal(counts, np.bincount(2 * whole[:, 1].astype(int) + whole[:, 2], minlength=128))
+
+
+def test_half_words_and_first_digits_that_do_not_fit_are_refused():
+    law, three = HCMS(1.0, 64), HCMS(1.0, 64, 3, 16)
+    codes, halves, lanes = np.zeros(9, np.uint8), np.zeros(9, np.uint32), np.zeros(9, np.uint8)
+    none, out, keep = np.zeros(0, np.int64), np.empty((9, 3), np.uint8), 1 << 63
+    for own, seeds, response, limit, log_m in (
+        (law, halves[1:], (lanes, none), keep, 6), (law, halves, (lanes[1:], none), keep, 6),
+        (law, halves, (lanes, none), 1 << 64, 6), (law, halves, (lanes, none), 0, 6),
+        (law, halves, (lanes, np.array([9])), keep, 6), (law, halves, (lanes, np.array([-1])), keep, 6),
+        (law, halves, (lanes, np.array([4, 4])), keep, 6), (three, halves, (lanes, none), keep, 4),
+    ):
+        with pytest.raises(ValueError, match=r"must|differ"):
+            sketch.answer(codes, seeds.copy(), response, limit, own.columns, log_m, out)
+
+
+def test_lists_of_full_counters_that_do_not_fit_are_refused():
+    reports, counts = np.zeros((700, 3), np.uint8), np.zeros(32, np.int64)
+    for full in (np.zeros(0, np.uint32), np.zeros(1, np.uint32), np.zeros(3, np.uint32), np.full(4, 9, np.uint32)):
+        sketch.clear(counts)
+        with pytest.raises(ValueError, match="full counters"):
+            sketch.tally(reports, 4, counts, full)
+    for full in ([], [1], [32, 1], [3, 9]):
+        with pytest.raises(ValueError, match="full counters"):
+            sketch.settle(counts, np.array(full, np.uint32))
+    with pytest.raises(ValueError, match="multiple"):
+        sketch.clear(counts[:31].copy())
+
+
+def test_a_seeded_report_is_half_a_word_and_a_number_of_64_digits_a_row():
+    law, n = HCMS(1.007, 1 << 16), 3000  # (of what the first digits leave open half is below)
+    codes, out = np.arange(n).astype(law.code_dtype), np.empty((n, 3), law.report_dtype)
+    law.privatize(codes, WordSource(3).reader().words(5, 2, 7, n), out)
+    words = WordSource(3).reader().words(5, 2, 7, n)
+    halves, lanes = words.halves(Stage.SEED), words.eighths(Stage.RESPONSE)
+    rest, ties = words.sparse(Stage.RARE, 1, np.arange(n)), [0, 0]
+    for i, (hash_, row, sign) in enumerate(out.tolist()):
+        number = int(lanes[i]) << 56 | int(rest[i]) >> 8
+        if lanes[i] == law.weights.keep >> 56:
+            ties[number >= law.weights.keep] += 1
+        assert (hash_, row) == (0, halves[i] >> 16)
+        assert sign == (i & row).bit_count() % 2 ^ (number >= law.weights.keep)
+    assert min(ties) > 1
+    parts = np.empty_like(out)  # of a block, whatever others ask for
+    for low, high in ((0, 1), (1, 1700), (1700, n)):
+        law.privatize(codes[low:high], WordSource(3).reader().words(5, 2, 7 + low, high - low), parts[low:high])
+    np.testing.assert_array_equal(parts, out)
+
+
+@pytest.mark.parametrize("d", [16, 1 << 16])
+def test_a_server_counts_what_does_not_lie_side_by_side(d):
+    law = HCMS(4.0, d)
+    reports = np.zeros((1 << 17, 6), np.uint32)
+    reports[:, 1] = np.random.default_rng(0).integers(0, d, len(reports))
+    wanted = np.bincount(2 * reports[:, 1], minlength=law.n_counts)
+    part = reports[:, :3]
+    for own in (part, np.asfortranarray(part), np.ascontiguousarray(part, law.report_dtype)):
+        np.testing.assert_array_equal(law.counted(own), wanted)
+        counts = np.full(law.n_counts, 4)
+        law.count(np.ascontiguousarray(own, law.report_dtype), counts)
+        np.testing.assert_array_equal(counts, 4 + wanted)
 
 
 @pytest.mark.parametrize("m", [1, 7, 8, 9, 64, 250, 256, 500])

@@ -50,6 +50,10 @@ def test_open_places_are_those_that_the_first_digits_leave_open(n):
         assert np.array_equal(places[:found], at)
         assert counters[:found].tobytes() == b"".join(
             bytes(range(1, 9)) + ((1 << 40) + int(k)).to_bytes(8) for k in at)
+        for least in {most, most // 2}:
+            spare = np.empty(n, np.int64)
+            within = rare.open_places(lanes, most, 0, 0, spare, np.empty((n, 16), np.uint8), least)
+            assert np.array_equal(spare[:within], at[lanes[at] >= least])
         words, last = rng.integers(0, 1 << 64, 2 * found, np.uint64), (most << 56) + (1 << 55)
         numbers, kept = np.empty(found, np.uint64), at.copy()
         left = rare.settle(lanes, words, last, kept, numbers)
