@@ -186,6 +186,12 @@ class Histograms:
         np.add.at(whole, bins, self._pass(term))
         return self._noisy(whole * times) * (self._cost.unit / times)
 
+    def draw(self, terms):
+        """Draw the noise of the next sums, which are those of these terms in turn, and of nothing else."""
+        if self._answers is not None:
+            n_outputs = self._scores.shape[1]
+            self._answers.draw(self._law, [(int(self._bins[term].max()) + 1) * n_outputs for term in terms])
+
     def squares(self, start):
         """Return the sum of the squares of the residuals of numbers at one score, each at most 1, with noise."""
         return float(self._noisy(np.array([self._squared(start)]))[0]) / self._cost.square
@@ -399,9 +405,12 @@ def _boosted(stack, rows, ordered, n_bins, n_rounds, kind, noise, counted, n_row
     def learn(first, over=0):
         pace = 2 if signal < _CLEAR else 1
         for k in range(0, n_rounds, pace):
-            for term, curve in enumerate(curves[first:], first):
-                times = min(pace, n_rounds - k) - (not term and not k)  # (the first answer of all rows was the start)
+            most = min(pace, n_rounds - k)  # (the first answer of all rows was the start)
+            asked = {term: most - (not term and not k) for term in range(first, len(curves))}
+            rows.draw([term for term, times in asked.items() for _ in range(times)])
+            for term, times in asked.items():
                 if times:
+                    curve = curves[term]
                     alike, offset = curves[1:] if term else curves[:1], offset_of(curves[0].scores[0], kind, term)
                     sums = np.mean([rows.sums(term) for _ in range(times)], axis=0)
                     rows.add(term, curve.measure(sums, math.sqrt(times * (k + times)), times, alike, offset))
