@@ -97,6 +97,14 @@ def _controls(ledger, entry, folder, durability):
         plain.execute("COMMIT")
 
     def least():
+        """Do what no account in one SQLite file can leave out of an entry, in as few statements as there are.
+
+        The file must be seen to be there, without a log of another mode beside it; the write lock is taken before
+        anything is read, and others may have written since; the exact sum is reduced and compared with the budget; the
+        clock is read; the hash is of all that the row says and of the hash before; the row and the count in the header
+        become durable in one transaction. Left out, though ours does it: arguments, labels, reservations, the relation
+        of neighbours, amounts of any other size, whether the file became shorter, and threads.
+        """
         nonlocal spent, of
         os.stat(path)
         os.access(f"{path}-wal", os.F_OK)
