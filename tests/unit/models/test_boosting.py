@@ -669,6 +669,21 @@ def test_bins_that_are_merged_are_counted_on_the_way(n_jobs):
         kernel.merge(codes, codes[:256], 0, len(codes) + 1, codes.copy(), np.zeros(256, np.int64))
 
 
+@pytest.mark.parametrize("n_jobs", [None, 2, 3])
+def test_bins_of_several_terms_are_merged_as_those_of_one(n_jobs):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 200, (5, 40_001)).astype(np.uint8)
+    groups = [np.arange(200) // (k + 1) for k in range(4)]
+    for first in (0, 1, 4):  # (the last of them alone takes all threads)
+        rows = Histograms(list(codes), [200] * 5, np.zeros(codes.shape[1]), 0, None, None, None, n_jobs)
+        rows.merge_all(first, groups[:5 - first])
+        for term, group in enumerate(groups[:5 - first], first):
+            assert rows.size(term) == group.max() + 1
+            assert np.array_equal(rows._codes[term], group[codes[term]])
+            assert np.array_equal(rows._counted(term), np.bincount(group[codes[term]]))
+        assert all(rows.size(term) == 200 for term in range(first))
+
+
 def test_missing_numbers_have_the_last_code_whatever_the_number_of_threads():
     values = np.random.default_rng(0).uniform(-1, 1, (70_000, 2))
     values[::1001, 0], bins = np.nan, [NumberBins.even(-1, 1, 8), NumberBins.even(-1, 1, 5)]
