@@ -89,7 +89,7 @@ def _controls(ledger, entry, folder, durability):
         connections[-1].execute(schema)
     (plain, other), (_, path), numbers, kept = connections, paths, itertools.count(1), row[1:-5]
     above, below = 1, 1000
-    spent, of = 0, 1
+    spent, of, head, text, empty = 0, 1, row[-1], json.dumps(kept)[1:-1], hashlib.sha256()
 
     def control():
         plain.execute("BEGIN IMMEDIATE")
@@ -105,7 +105,7 @@ def _controls(ledger, entry, folder, durability):
         become durable in one transaction. Left out, though ours does it: arguments, labels, reservations, the relation
         of neighbours, amounts of any other size, whether the file became shorter, and threads.
         """
-        nonlocal spent, of
+        nonlocal spent, of, head
         os.stat(path)
         os.access(f"{path}-wal", os.F_OK)
         other.execute("BEGIN IMMEDIATE")
@@ -116,9 +116,11 @@ def _controls(ledger, entry, folder, durability):
         if total > 10**6 * under:
             raise ValueError
         spent, of = total // common, under // common
-        one = datetime.now(UTC).isoformat(), *kept, f"{spent}/{of}", "0", "0", "0"
-        head = hashlib.sha256(json.dumps([row[-1], number, *one]).encode()).hexdigest()
-        other.execute(insert, (number, *one, head))
+        now, known = datetime.now(UTC).isoformat(), f"{spent}/{of}"
+        chain = empty.copy()
+        chain.update(f'["{head}", {number}, "{now}", {text}, "{known}", "0", "0", "0"]'.encode())
+        head = chain.hexdigest()
+        other.execute(insert, (number, now, *kept, known, "0", "0", "0", head))
         other.execute(f"PRAGMA user_version = {number}")
         other.execute("COMMIT")
 

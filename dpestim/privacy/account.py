@@ -64,6 +64,8 @@ LAYOUTS = {name: Layout(way) for name, way in COMPOSITIONS.items()}
 #: Bits of a denominator from which on sums are rounded up, and to which multiple.
 _LONGEST, _GRID = 4096, 1 << 1024
 _AMOUNT = re.compile("[0-9]+(/[0-9]+)?")
+#: Of nothing: it is copied, and never changed.
+_SHA256 = hashlib.sha256()
 
 
 @dataclass(slots=True)
@@ -202,7 +204,9 @@ def link(head, number, row):
     # (the text is that of json.dumps for the whole list, in a third of the time)
     written = [_quoted(value) if type(value) is str else str(value) if type(value) is int else
                "null" if value is None else json.dumps(value) for value in (head, number, *row)]
-    return hashlib.sha256(f"[{', '.join(written)}]".encode()).hexdigest()
+    found = _SHA256.copy()  # (a new one would have the library look for its code)
+    found.update(f"[{', '.join(written)}]".encode())
+    return found.hexdigest()
 
 
 def _first(state):

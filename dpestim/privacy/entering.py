@@ -135,8 +135,9 @@ class Entering:
             file.execute(layout.insert_total, (self.users, *map(text, mine)))
             label = tuple(map(max, label, mine)) if kind != GIVEN_BACK else self._most_of_any_label()
         after, epsilon, delta = state.texts(everybody, label), text(guarantee.epsilon), text(guarantee.delta)
+        now = datetime.now(UTC)
         row = (
-            datetime.now(UTC).isoformat(timespec="microseconds"), kind, str(estimator),
+            now.isoformat() if now.microsecond else now.isoformat(timespec="microseconds"), kind, str(estimator),
             account.names(tuple(map(str, columns))), self.users, epsilon, delta,
             *[epsilon if a is guarantee.epsilon else delta if a is guarantee.delta else text(a) for a in charged],
             guarantee.model, guarantee.neighbours.value, _SEEDED[guarantee.seeded],
