@@ -89,7 +89,7 @@ def _controls(ledger, entry, folder, durability):
         connections[-1].execute(schema)
     (plain, other), (_, path), numbers, kept = connections, paths, itertools.count(1), row[1:-5]
     above, below = 1, 1000
-    spent, of = 0, 1
+    spent, of, head, text, empty = 0, 1, row[-1], json.dumps(kept)[1:-1], hashlib.sha256()
 
     def control():
         plain.execute("BEGIN IMMEDIATE")
@@ -97,7 +97,15 @@ def _controls(ledger, entry, folder, durability):
         plain.execute("COMMIT")
 
     def least():
-        nonlocal spent, of
+        """Do what no account in one SQLite file can leave out of an entry, in as few statements as there are.
+
+        The file must be seen to be there, without a log of another mode beside it; the write lock is taken before
+        anything is read, and others may have written since; the exact sum is reduced and compared with the budget; the
+        clock is read; the hash is of all that the row says and of the hash before; the row and the count in the header
+        become durable in one transaction. Left out, though ours does it: arguments, labels, reservations, the relation
+        of neighbours, amounts of any other size, whether the file became shorter, and threads.
+        """
+        nonlocal spent, of, head
         os.stat(path)
         os.access(f"{path}-wal", os.F_OK)
         other.execute("BEGIN IMMEDIATE")
@@ -108,9 +116,11 @@ def _controls(ledger, entry, folder, durability):
         if total > 10**6 * under:
             raise ValueError
         spent, of = total // common, under // common
-        one = datetime.now(UTC).isoformat(), *kept, f"{spent}/{of}", "0", "0", "0"
-        head = hashlib.sha256(json.dumps([row[-1], number, *one]).encode()).hexdigest()
-        other.execute(insert, (number, *one, head))
+        now, known = datetime.now(UTC).isoformat(), f"{spent}/{of}"
+        chain = empty.copy()
+        chain.update(f'["{head}", {number}, "{now}", {text}, "{known}", "0", "0", "0"]'.encode())
+        head = chain.hexdigest()
+        other.execute(insert, (number, now, *kept, known, "0", "0", "0", head))
         other.execute(f"PRAGMA user_version = {number}")
         other.execute("COMMIT")
 

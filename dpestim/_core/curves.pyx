@@ -23,6 +23,14 @@ cdef extern from "curves.h" nogil:
 
 PRIORS = DPESTIM_PRIORS  # variances that are taken together
 
+cdef enum:
+    APART = 8  # entries of a line of the cache
+
+
+cdef inline double* _aligned(double* held) noexcept:
+    """Return the first entry from here on at which a line of the cache starts: no vector then lies in two of them."""
+    return held + (8 * APART - <size_t>held % (8 * APART)) % (8 * APART) // 8
+
 
 def solve(
     const double[:, ::1] covariances,  # IN   K, of bins
@@ -42,14 +50,15 @@ def solve(
         raise ValueError("priors and what is returned must have an entry for each lane")
     if not n:
         return
-    cdef double* low = <double*>calloc(n * (n + 1) // 2 * DPESTIM_PRIORS, sizeof(double))
-    if low == NULL:
+    cdef double* held = <double*>calloc(n * (n + 1) // 2 * DPESTIM_PRIORS + APART, sizeof(double))
+    if held == NULL:
         raise MemoryError()
+    cdef double* low = _aligned(held)
     with nogil:
         dpestim_factor(n, &covariances[0, 0], &heads[0], &priors[0], low, &logs[0])
         for i in range(m):
             dpestim_solve(n, low, &priors[0], &seen[i, 0], &found[i, 0, 0], &misfit[i, 0])
-    free(low)
+    free(held)
 
 
 def learn(
@@ -106,9 +115,11 @@ def learn(
     if not n or not k:
         return
     cdef Py_ssize_t triangle = n * (n + 1) // 2 * lanes, size = n * lanes
-    cdef double* low = <double*>calloc(triangle + k * size + n + 3 * lanes + m * q + places + 2 * n * k, sizeof(double))
-    if low == NULL:
+    cdef double* held = <double*>calloc(triangle + k * size + n + 3 * lanes + m * q + places + 2 * n * k + APART,
+                                        sizeof(double))
+    if held == NULL:
         raise MemoryError()
+    cdef double* low = _aligned(held)
     cdef double* found = low + triangle
     cdef double* seen = found + k * size
     cdef double* misfit = seen + n
@@ -174,5 +185,5 @@ def learn(
                     at = most if at > most else -most if at < -most else at
                     scores[i, j] = at
                     level[bins[i], j] += shares[i] * at
-    free(low)
+    free(held)
 

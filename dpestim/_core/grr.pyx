@@ -1,7 +1,7 @@
 """Generalised randomised response over d values: one or two words a record, no float, no rejection."""
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from dpestim._core.grr cimport dpestim_grr64, dpestim_grr128, dpestim_join, dpestim_reciprocal, dpestim_u128
 
@@ -15,6 +15,7 @@ cdef extern from "grr_rows.h" nogil:
 
 cdef enum:
     MOST_IN_LANES = 4096  # four lanes of so many 32-bit counts stay near the first-level cache
+    LONG = 4096  # bytes from which on eight tables of 256 counts are worth clearing
 
 ctypedef fused code_t:
     uint8_t
@@ -59,6 +60,42 @@ def privatize(
                 out[i] = <code_t>dpestim_grr128(codes[i], words[2 * i], words[2 * i + 1], keep2, w2)
 
 
+cdef bint _count_bytes(const uint8_t *reports, size_t n, int64_t *counts, uint64_t d) noexcept nogil:
+    """Add a histogram of bytes, fewer than 2^32; whether all were below d.
+
+    No byte is beyond the end of a table of 256, so that none is compared: what is d or more is seen at the end.
+    """
+    cdef size_t i = 0
+    cdef uint64_t eight, held
+    cdef int a, lane
+    cdef uint32_t lanes[8][256]
+    cdef bint good = True
+    memset(lanes, 0, sizeof(lanes))
+    while i + 8 <= n:
+        memcpy(&eight, reports + i, 8)
+        lanes[0][eight & 255] += 1
+        lanes[1][eight >> 8 & 255] += 1
+        lanes[2][eight >> 16 & 255] += 1
+        lanes[3][eight >> 24 & 255] += 1
+        lanes[4][eight >> 32 & 255] += 1
+        lanes[5][eight >> 40 & 255] += 1
+        lanes[6][eight >> 48 & 255] += 1
+        lanes[7][eight >> 56] += 1
+        i += 8
+    while i < n:
+        lanes[0][reports[i]] += 1
+        i += 1
+    for a in range(256):
+        held = 0
+        for lane in range(8):
+            held += lanes[lane][a]
+        if <uint64_t>a < d:
+            counts[a] += <int64_t>held
+        elif held:
+            good = False
+    return good
+
+
 cdef bint _count(const code_t *reports, size_t n, int64_t *counts, uint64_t d) noexcept nogil:
     """Add a histogram; False at once where a report is d or more.
 
@@ -68,6 +105,8 @@ cdef bint _count(const code_t *reports, size_t n, int64_t *counts, uint64_t d) n
     cdef size_t i = 0
     cdef uint64_t a, b, c, e
     cdef uint32_t lanes[4][MOST_IN_LANES]
+    if code_t is uint8_t and LONG <= n < <uint64_t>1 << 32:
+        return _count_bytes(<const uint8_t*>reports, n, counts, d)
     if d <= MOST_IN_LANES and d <= n < <uint64_t>1 << 32:
         # equal neighbours in four lanes do not wait for each other's store; in a larger domain they are rare
         for a in range(4):

@@ -14,7 +14,7 @@ from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralModel
 from dpestim.ensemble.parts import PartHistograms, forget
 from dpestim.ensemble.rounds import Cost, Histograms, boost, unsure_of
-from dpestim.parallel import check_n_jobs, one_thread, run
+from dpestim.parallel import check_n_jobs, one_thread
 from dpestim.passes import NO_TARGETS, Blueprint, CountRows, InProcesses
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.progress import Progress, check_verbose
@@ -257,15 +257,15 @@ class Boosting(BinnedColumns, CentralModel):
         unsure = unsure_of(curves[0], float(curves[0].counts[0]), law.variance_steps * cost.unit**2 * 9 / 8
                            / cost.n_rounds, kind)
         with one_thread(max(len(curve.scores) for curve in curves)):  # (several would only wait for each other)
-            errors = run(lambda first, last: [c.deviations(unsure) for c in curves[1 + first:1 + last]],
-                         len(curves) - 1, self.n_jobs)
+            # (by one thread: so many small arrays would wait for each other's turn, and take twice as long by two)
+            errors = [curve.deviations(unsure) for curve in curves[1:]]
         # terms have mean 0 over noisy counts; what that takes away is the intercept
         means = [curve.mean(curve.scores)[0] for curve in curves]
         trial.intercept_ = np.sum(means, axis=0) * self._half(learned) + self._middle(learned)
         trial.scores_ = np.concatenate([c.scores - m for c, m in zip(curves, means)][1:]) * self._half(learned)
         # (what terms add to a score, on average over rows, by noisy counts)
         trial._term_sizes = np.array([float(c.mean(np.abs(c.scores - m)).sum()) for c, m in zip(curves, means)][1:])
-        trial.standard_errors_ = np.concatenate([own for part in errors for own in part]) * self._half(learned)
+        trial.standard_errors_ = np.concatenate(errors) * self._half(learned)
         trial.standard_errors_[:, np.broadcast_to(unsure, trial.standard_errors_.shape[1]) >= _HIDDEN] = np.nan
         trial.term_features_, trial.term_bins_, trial.privacy_ = trial._terms[1:], groups[1:], guarantee
         vars(trial).update(learned)

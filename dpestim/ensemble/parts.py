@@ -127,6 +127,11 @@ class PartHistograms(Histograms):
         super().__init__([], sizes, np.zeros(0), kind, cost, law, answers)
         self._ask, self._question, self._last = ask, Question(uuid.uuid4().hex, blueprint, kind, cost), None
 
+    def merge_all(self, first, groups):
+        """Take bins together, of all terms from `first` on."""
+        for term, group in enumerate(groups, first):
+            self.merge(term, group)
+
     def merge(self, term, group):
         """Take bins of a term together."""
         self._do("merge", term, group)

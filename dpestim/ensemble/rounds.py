@@ -186,6 +186,12 @@ class Histograms:
         np.add.at(whole, bins, self._pass(term))
         return self._noisy(whole * times) * (self._cost.unit / times)
 
+    def draw(self, terms):
+        """Draw the noise of the next sums, which are those of these terms in turn, and of nothing else."""
+        if self._answers is not None:
+            n_outputs = self._scores.shape[1]
+            self._answers.draw(self._law, [(int(self._bins[term].max()) + 1) * n_outputs for term in terms])
+
     def squares(self, start):
         """Return the sum of the squares of the residuals of numbers at one score, each at most 1, with noise."""
         return float(self._noisy(np.array([self._squared(start)]))[0]) / self._cost.square
@@ -250,7 +256,15 @@ class Histograms:
         self._pending = None
         return np.sum(sums, axis=0)
 
-    def merge(self, term, group):
+    def merge_all(self, first, groups):
+        """Take bins together, of all terms from `first` on: threads take a term each."""
+        def task(one, last):
+            for k in range(one, last):
+                self.merge(first + k, groups[k], len(groups) == 1)
+
+        parallel.run(task, len(groups), self._n_jobs)
+
+    def merge(self, term, group, in_threads=True):
         """Take bins of a term together: a public function of what was released."""
         codes, places = self._codes[term], np.zeros(_CODES, np.uint8)
         places[: len(group)] = group
@@ -261,7 +275,8 @@ class Histograms:
             kernel.merge(codes, places, *ends, merged, held)
             return held
 
-        self._held[term] = np.sum(parallel.run(task, -(-len(codes) // _BLOCK), self._n_jobs), axis=0)
+        held = parallel.run(task, -(-len(codes) // _BLOCK), self._n_jobs if in_threads else 1)
+        self._held[term] = np.sum(held, axis=0)
         self._codes[term], self._sizes[term] = merged, int(group.max()) + 1
         self._bins[term] = np.arange(self._sizes[term])
 
@@ -376,20 +391,26 @@ def _boosted(stack, rows, ordered, n_bins, n_rounds, kind, noise, counted, n_row
     wide = bins_for(signal * math.sqrt(spread), kind == 0)
     groups, curves, trust = [], [], 2 / (2 + 3 / n_rounds) if pure else 1.0
 
+    def declare_all(first, orders):
+        own = []
+        for term, in_order in enumerate(orders, first):
+            size = rows.size(term)
+            # (with fewer bins there is less noise in the counts of those that are kept; the rest is by noisy counts)
+            own.append(_and_missing(np.arange(size - 1) * min(size - 1, _FINE * wide) // (size - 1))
+                       if in_order is True else np.arange(size))
+        rows.merge_all(first, own)
+        groups.extend(own)
+        for term, in_order in enumerate(orders, first):
+            declare(term, in_order)
+
     def declare(term, in_order):
         size = rows.size(term)
-        # (with fewer bins there is less noise in the counts of those that are kept; the rest is by noisy counts)
-        group = np.arange(size)
-        if in_order is True:
-            group = _and_missing(np.arange(size - 1) * min(size - 1, _FINE * wide) // (size - 1))
-        rows.merge(term, group)
         known, left = settled(rows.counts(term), total, counted) if term else (np.array([total]), 0.0)
         stack.enter_context(parallel.one_thread(len(known)))  # (several threads would only wait for each other)
         joint = _and_missing(merged(known[:-1], wide, n_bins - 1)) if in_order is True else np.arange(size)
         uncertain, held = np.sqrt(left * np.bincount(joint)), np.bincount(joint, weights=known)
         doubt = _DOUBT / n_rounds  # (several rounds mend what a long step did)
         rows.gather(term, joint)
-        groups.append(group)
         first = np.zeros_like(start) if term else start
         uncertain = np.minimum(uncertain, (total - held) / doubt)
         curves.append(Curve(known, joint, uncertain, doubt, steps_of(known, in_order), curvature,
@@ -399,25 +420,28 @@ def _boosted(stack, rows, ordered, n_bins, n_rounds, kind, noise, counted, n_row
     def learn(first, over=0):
         pace = 2 if signal < _CLEAR else 1
         for k in range(0, n_rounds, pace):
-            for term, curve in enumerate(curves[first:], first):
-                times = min(pace, n_rounds - k) - (not term and not k)  # (the first answer of all rows was the start)
+            most = min(pace, n_rounds - k)  # (the first answer of all rows was the start)
+            asked = {term: most - (not term and not k) for term in range(first, len(curves))}
+            rows.draw([term for term, times in asked.items() for _ in range(times)])
+            for term, times in asked.items():
                 if times:
+                    curve = curves[term]
                     alike, offset = curves[1:] if term else curves[:1], offset_of(curves[0].scores[0], kind, term)
                     sums = np.mean([rows.sums(term) for _ in range(times)], axis=0)
                     rows.add(term, curve.measure(sums, math.sqrt(times * (k + times)), times, alike, offset))
             if done is not None:
                 done(over + min(k + pace, n_rounds))
 
-    for term, in_order in enumerate(ordered):
-        declare(term, in_order)
+    declare_all(0, ordered)
     rows.add(0, curves[0].scores)
     learn(0)
     if later is not None:
         shares = sure_of(start, kind)
         varies = spread if kind == 0 else np.sqrt(shares * (1 - shares)).sum() ** 2
         first = len(curves)
-        for term, (codes, size, sides) in enumerate(later(rows, curves[1:], varies), first):
+        more = later(rows, curves[1:], varies)
+        for codes, size, _ in more:
             rows.extend(codes, size)
-            declare(term, sides)
+        declare_all(first, [sides for _, _, sides in more])
         learn(first, n_rounds)
     return curves, groups

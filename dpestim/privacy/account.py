@@ -16,6 +16,7 @@ from json.encoder import encode_basestring_ascii as _quoted
 
 from dpestim.exceptions import LedgerError
 from dpestim.privacy.composition import COMPOSITIONS
+from dpestim.privacy.exact import ZERO
 from dpestim.privacy.guarantee import PrivacyGuarantee
 from dpestim.privacy.neighbours import Neighbours
 
@@ -40,7 +41,7 @@ class Layout:
         self.charged = slice(7, 7 + len(units))  # where these are in an entry
         # what holds after an entry. everybody: charged without a label; label: the most charged with any one label
         self.after = tuple(f"{who}_{unit}" for who in ("everybody", "label") for unit in units)
-        self.nothing = (Fraction(0),) * len(units)
+        self.nothing = (ZERO,) * len(units)
         totals = ", ".join(f"{unit} TEXT NOT NULL" for unit in units)
         self.schema = f"""
 CREATE TABLE terms ({', '.join(self.terms)});
@@ -63,6 +64,8 @@ LAYOUTS = {name: Layout(way) for name, way in COMPOSITIONS.items()}
 #: Bits of a denominator from which on sums are rounded up, and to which multiple.
 _LONGEST, _GRID = 4096, 1 << 1024
 _AMOUNT = re.compile("[0-9]+(/[0-9]+)?")
+#: Of nothing: it is copied, and never changed.
+_SHA256 = hashlib.sha256()
 
 
 @dataclass(slots=True)
@@ -201,7 +204,9 @@ def link(head, number, row):
     # (the text is that of json.dumps for the whole list, in a third of the time)
     written = [_quoted(value) if type(value) is str else str(value) if type(value) is int else
                "null" if value is None else json.dumps(value) for value in (head, number, *row)]
-    return hashlib.sha256(f"[{', '.join(written)}]".encode()).hexdigest()
+    found = _SHA256.copy()  # (a new one would have the library look for its code)
+    found.update(f"[{', '.join(written)}]".encode())
+    return found.hexdigest()
 
 
 def _first(state):
@@ -242,6 +247,8 @@ def number(text):
     """Return the amount that a text names, or raise ValueError."""
     if text == "inf":
         return math.inf
+    if text == "0":
+        return ZERO
     if not _AMOUNT.fullmatch(text):  # (Fraction reads "1e999999999", too, and takes its time)
         raise ValueError("an amount is a fraction")
     return Fraction(text)
@@ -270,6 +277,8 @@ def names_of(number):
 
 def text(amount):
     """Return an amount as text."""
+    if amount is ZERO:
+        return "0"
     if isinstance(amount, float):
         return "inf"
     above, below = amount.as_integer_ratio()
@@ -285,14 +294,23 @@ def add(a, b):
 
     Many amounts of other denominators (shares by 7, 11, 13, ...) would add up to a fraction that cannot be written.
     """
+    if b is ZERO:
+        return a
+    if a is ZERO:
+        return b
     if isinstance(a, float) or isinstance(b, float):
         return math.inf
-    if not b:
+    (above, below), (more, under) = a.as_integer_ratio(), b.as_integer_ratio()
+    if not more:
         return a
-    if not a:
+    if not above:
         return b
-    total = a + b
-    return total if total.denominator.bit_length() <= _LONGEST else Fraction(math.ceil(total * _GRID), _GRID)
+    total, whole = above * under + more * below, below * under  # (`a + b` makes eight calls)
+    if whole.bit_length() > _LONGEST:
+        total, whole = Fraction(total, whole).as_integer_ratio()
+        if whole.bit_length() > _LONGEST:
+            total, whole = -(-total * _GRID // whole), _GRID
+    return Fraction(total, whole)
 
 
 def down(amount):

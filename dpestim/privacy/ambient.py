@@ -85,7 +85,7 @@ def note_made(uuid):
 
 def refuse_in_audits(uuid):
     """Raise LedgerError for a charge to a ledger that an audit around this place would spend."""
-    for made in _audits.seen():
+    for made in _audits.seen() if _audits.are_open else ():
         if uuid not in made:
             raise LedgerError(CHARGED_BY_AUDIT)
 
@@ -102,7 +102,7 @@ def leave_reservation(token):
 
 def reservation_of(ledger):
     """Return the handle of the innermost reservation around this place of a ledger, for the same users, or None."""
-    for handle in reversed(_reservations.seen()):
+    for handle in reversed(_reservations.seen()) if _reservations.are_open else ():
         if handle == ledger:
             return handle
     return None

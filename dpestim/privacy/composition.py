@@ -11,10 +11,10 @@ import numpy as np
 
 from dpestim.privacy.concentrated import ZCDP, largest_rho
 from dpestim.privacy.curve import PureDPLoss, renyi_budget
+from dpestim.privacy.exact import ZERO, exceeds
 from dpestim.privacy.rounding import float_up
 from dpestim.privacy.text import bound
 
-_ZERO = Fraction(0)
 #: Less could not be told from the rounding of floats.
 _LEAST_DELTA = Fraction(1, 10**300)
 #: A larger budget counts as this one, which floats can hold with room for orders.
@@ -43,7 +43,7 @@ class Basic:
     def short(self, total, budget, charged):
         """Return the place of an amount of which too little is left, or None."""
         for k, cost in enumerate(charged):
-            if cost and total[k] > budget[k]:
+            if cost is not ZERO and exceeds(total[k], budget[k]) and cost:
                 return k
         return None
 
@@ -96,19 +96,19 @@ class _Converted(Basic):
 
     def promise(self, spent, budget, epsilon, delta, plain):
         if not any(spent):
-            return _ZERO, _ZERO, None, ()
+            return ZERO, ZERO, None, ()
         known, curve = (math.inf, None) if math.inf in spent else self._promise(spent, budget, epsilon, delta)
         if self.short(spent, budget, spent) is None:
             known = min(known, epsilon)  # that is what the budget is
         if plain <= known and plain < math.inf:
-            known, delta = plain, _ZERO
+            known, delta = plain, ZERO
         return known, delta, curve, (
             f"This is {self._spent(spent, budget)} of a ledger of composition {self.name!r}. If releases depend on "
             "earlier results, the guarantee is the whole budget.",)
 
     def left(self, spent, budget):
         amounts = tuple(map(_less, budget, spent))
-        return self._pure(amounts), _ZERO, (
+        return self._pure(amounts), ZERO, (
             f"It is the epsilon of one more pure release in a ledger of composition {self.name!r}.",)
 
     def remains(self, spent, budget):
@@ -169,13 +169,13 @@ class Renyi(_Converted):
         useful = [bool(amount) for amount in amounts(len(_T))]
         if not any(useful):
             raise ValueError("epsilon and delta are too small for composition='rdp': use 'zcdp' or 'basic'")
-        return tuple(Fraction(a) if use else _ZERO for a, use in zip(amounts(sum(useful)), useful))
+        return tuple(Fraction(a) if use else ZERO for a, use in zip(amounts(sum(useful)), useful))
 
     def _costs(self, curve):
         return _concentrated_costs(curve.rho) if isinstance(curve, ZCDP) else _curve_costs(curve)
 
     def _pure_costs(self, epsilon):
-        return _renyi_of(epsilon) if epsilon else len(_T) * (_ZERO,)
+        return _renyi_of(epsilon) if epsilon else len(_T) * (ZERO,)
 
     def short(self, total, budget, charged):
         """Return the order that lacks least where no order has room, else None."""
@@ -190,9 +190,9 @@ class Renyi(_Converted):
 
     def _promise(self, spent, budget, epsilon, delta):
         if epsilon != math.inf:
-            return max(_ZERO, min(epsilon - (b - s) / t for t, s, b in zip(_T, spent, budget) if b)), None
-        rest = (Fraction(renyi_budget(float(t), _ZERO, delta / len(_T))) for t in _T)
-        return max(_ZERO, min((s - b) / t for t, s, b in zip(_T, spent, rest))), None
+            return max(ZERO, min(epsilon - (b - s) / t for t, s, b in zip(_T, spent, budget) if b)), None
+        rest = (Fraction(renyi_budget(float(t), ZERO, delta / len(_T))) for t in _T)
+        return max(ZERO, min((s - b) / t for t, s, b in zip(_T, spent, rest))), None
 
     def _spent(self, spent, budget):
         return f"{self.labels[(k := self.shown(spent, budget)[0])]} = {bound(spent[k])}"
@@ -247,4 +247,4 @@ def _concentrated_costs(rho):
 
 def _less(a, b):
     """Return a - b, at least 0."""
-    return a if isinstance(a, float) else _ZERO if isinstance(b, float) else max(a - b, _ZERO)
+    return a if isinstance(a, float) else ZERO if isinstance(b, float) else max(a - b, ZERO)

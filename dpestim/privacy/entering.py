@@ -44,10 +44,10 @@ class Entering:
     def __init__(self, file, state, path, users, reservations=()):
         self.file, self.state, self.path, self.users, self.reservations = file, state, path, users, reservations
 
-    def enter(self, kind, guarantee=_NOTHING, *, estimator="", n_rows=None, columns=()):
+    def enter(self, kind, guarantee=_NOTHING, estimator="", n_rows=None, columns=()):
         """Enter a release, or what costs nothing; return its number, or raise BudgetExceededError."""
         charged = self.state.layout.nothing if kind != RELEASE else account.costs(guarantee, self.state)
-        parts, beside = self._covered(charged)
+        parts, beside = self._covered(charged) if self.reservations else ((), charged)
         mine = self._refuse_overdraft(beside, guarantee)
         for one, part in parts:
             self._take_back(one, part)
@@ -135,10 +135,11 @@ class Entering:
             file.execute(layout.insert_total, (self.users, *map(text, mine)))
             label = tuple(map(max, label, mine)) if kind != GIVEN_BACK else self._most_of_any_label()
         after, epsilon, delta = state.texts(everybody, label), text(guarantee.epsilon), text(guarantee.delta)
+        now = datetime.now(UTC)
         row = (
-            datetime.now(UTC).isoformat(timespec="microseconds"), kind, str(estimator),
+            now.isoformat() if now.microsecond else now.isoformat(timespec="microseconds"), kind, str(estimator),
             account.names(tuple(map(str, columns))), self.users, epsilon, delta,
-            *(epsilon if a is guarantee.epsilon else delta if a is guarantee.delta else text(a) for a in charged),
+            *[epsilon if a is guarantee.epsilon else delta if a is guarantee.delta else text(a) for a in charged],
             guarantee.model, guarantee.neighbours.value, _SEEDED[guarantee.seeded],
             None if n_rows is None else int(n_rows), *after,
         )
@@ -167,7 +168,7 @@ class Entering:
         state, (mine, beside) = self.state, self._totals()
         way, budget = state.layout.way, state.budget
         after = tuple(map(add, mine, charged))
-        k = way.short(tuple(map(add, after, beside)), budget, charged)
+        k = way.short(after if beside == state.layout.nothing else tuple(map(add, after, beside)), budget, charged)
         if k is None:
             return after
         needed, notes, spent = charged[k], guarantee.notes, tuple(map(add, mine, beside))

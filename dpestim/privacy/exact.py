@@ -19,6 +19,8 @@ WORD = 1 << 64  # the number of values of one random word
 LEAST_USE = Fraction(99, 100)
 #: Laws beyond this make no sense as privacy, and their weights no longer fit two words.
 LARGEST_EPSILON = 80
+#: Nothing, as one object: sums of amounts see at once that nothing is added, without a call.
+ZERO = Fraction(0)
 
 _DIGITS = 80
 _DOWN = Context(prec=_DIGITS, rounding=ROUND_FLOOR, Emax=999_999, Emin=-999_999)
@@ -68,8 +70,16 @@ def canonical_amount(value, name):
         if value == math.inf:
             return math.inf
         if value == 0:
-            return Fraction(0)
+            return ZERO
     return _canonical(value, name, "a number of at least 0")
+
+
+def exceeds(a, b):
+    """Return whether a > b, amounts."""
+    if isinstance(a, float) or isinstance(b, float):
+        return a > b
+    (above, below), (most, under) = a.as_integer_ratio(), b.as_integer_ratio()
+    return above * under > most * below
 
 
 @lru_cache(maxsize=4096)

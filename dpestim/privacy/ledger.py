@@ -217,8 +217,7 @@ class Ledger(Handle, ShownLedger):
         if not isinstance(guarantee, PrivacyGuarantee):
             raise ValueError("guarantee must be a dpestim.privacy.PrivacyGuarantee")
         ambient.refuse_in_audits(self.uuid)
-        return self._entered(lambda entering: entering.enter(RELEASE, guarantee, estimator=estimator, n_rows=n_rows,
-                                                             columns=columns))
+        return self._entered(Entering.enter, RELEASE, guarantee, estimator, n_rows, columns)
 
     def check(self, guarantees):
         """Raise what `charge` would raise for these releases in turn, if nobody else charged before; enters nothing.
@@ -227,7 +226,7 @@ class Ledger(Handle, ShownLedger):
         ----------
         guarantees : list of PrivacyGuarantee
         """
-        self._entered(lambda entering: entering.foresee(guarantees), write=False)
+        self._entered(Entering.foresee, guarantees, write=False)
 
     def record_score(self, *, estimator="", n_rows=None):
         """Enter, at epsilon 0 and flagged, that raw data were compared with: an exact release that nobody meters."""
@@ -270,13 +269,13 @@ class Ledger(Handle, ShownLedger):
         number : int
             Of its entry; `report` shows those that are open.
         """
-        self._entered(lambda entering: entering.give_back(number))
+        self._entered(Entering.give_back, number)
 
-    def _entered(self, use, write=True):
+    def _entered(self, use, *arguments, write=True):
         """Return what comes of adding to the file, or only asking, in one transaction."""
-        with self._transaction(write) as file:
+        with transaction(self.path, self.durability, write) as file:
             entering = Entering(file, self._state(file), self.path, self.users, self._draws_on())
-            found = use(entering)
+            found = use(entering, *arguments)
             file.known = entering.state
         key, length = (self.path, self.uuid), entering.state.length
         if length > _longest.get(key, 0):  # (another thread may have been faster)
@@ -402,8 +401,10 @@ class Ledger(Handle, ShownLedger):
 
     def _state(self, file):
         """Return what holds after the last entry, checked, inside a transaction."""
-        state = file.known = account.read_state(file, self.path)
-        self._check(state)
+        known, state = file.known, account.read_state(file, self.path)
+        if state is not known or state.terms["uuid"] != self.uuid:  # (what is known was checked when it was read)
+            self._check(state)
+            file.known = state
         return state
 
     def _check(self, state):

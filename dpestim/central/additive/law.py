@@ -81,11 +81,16 @@ class NoiseLaw:
 
     def add(self, codes, source, column=0):
         """Return integers with noise, cut at 2^61 before and after; the array of int64 is changed."""
-        np.minimum(np.maximum(codes, -_CUT, out=codes), _CUT, out=codes)
         if source.sums is not None:  # (several parties add up their integers, and each adds a share of this noise)
+            np.minimum(np.maximum(codes, -_CUT, out=codes), _CUT, out=codes)
             codes[...] = source.sums.noisy(self, codes.ravel()).reshape(codes.shape)
             return codes
-        codes += self.draw(source, codes.size, column).reshape(codes.shape)
+        return self.add_drawn(codes, self.draw(source, codes.size, column))
+
+    def add_drawn(self, codes, noise):
+        """Return integers with noise that `draw` has drawn, for these alone, cut as `add` cuts it."""
+        np.minimum(np.maximum(codes, -_CUT, out=codes), _CUT, out=codes)
+        codes += noise.reshape(codes.shape)
         # |code| <= 2^61 and |noise| <= 2^62: the sum fits, and is cut as that with uncut noise would be
         return np.minimum(np.maximum(codes, -_CUT, out=codes), _CUT, out=codes)
 

@@ -14,6 +14,7 @@ from sklearn.base import clone
 
 from dpestim import config_context
 from dpestim._core import boosting as kernel
+from dpestim.central.additive.law import LARGEST
 from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
 from dpestim.ensemble.curve import bins_for, merged, settled
 from dpestim.ensemble.pairs import Pairs
@@ -105,6 +106,31 @@ def test_histograms_are_not_copied():
 
     with pytest.raises(TypeError, match="used twice"):
         pickle.dumps(Histograms([], [], np.zeros(0), 1, None, None, Answers(WordSource(0))))
+
+
+def test_noise_that_is_drawn_ahead_is_what_each_answer_would_draw_and_is_used_once_in_order():
+    law, other = (Cost(3, 3, 1, True, pure).law(Fraction(1, 3), 0 if pure else Fraction(1, 10**6))
+                  for pure in (False, True))
+    sizes, exact = (5, 1, 300, 5), [np.arange(n)[:, None] * 1000 for n in (5, 1, 300, 5)]
+    one, ahead = (Answers(WordSource(7)) for _ in range(2))
+    ahead.draw(law, sizes[:2])
+    ahead.draw(other, sizes[2:3])
+    found = [ahead.add(of, integers) for of, integers in zip((law, law, other, law), exact)]
+    for of, integers, noisy in zip((law, law, other, law), exact, found):
+        assert np.array_equal(noisy, one.add(of, integers))
+        assert noisy.shape == integers.shape
+    assert not np.array_equal(found[0] - exact[0], found[3] - exact[3])
+    for asked, size in ((other, 5), (law, 6)):  # of another law, or of others
+        ahead.draw(law, [5])
+        with pytest.raises(RuntimeError, match="in the order"):
+            ahead.add(asked, np.zeros(size, int))
+    ahead.draw(law, [5])
+    with pytest.raises(RuntimeError, match="in the order"):
+        ahead.choose(None, [0, 1])
+    # noise that was cut leaves no sum that tells the integer
+    ahead = Answers(WordSource(7))
+    ahead._drawn.append((law, None, np.array([LARGEST, -LARGEST])))
+    assert np.array_equal(ahead.add(law, np.array([5, 5])), [LARGEST // 2, -LARGEST // 2])
 
 
 def test_bins_are_merged_by_mass_in_order():
@@ -641,6 +667,21 @@ def test_bins_that_are_merged_are_counted_on_the_way(n_jobs):
         assert np.array_equal(rows._codes[term], own)
     with pytest.raises(ValueError, match="rows"):
         kernel.merge(codes, codes[:256], 0, len(codes) + 1, codes.copy(), np.zeros(256, np.int64))
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2, 3])
+def test_bins_of_several_terms_are_merged_as_those_of_one(n_jobs):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 200, (5, 40_001)).astype(np.uint8)
+    groups = [np.arange(200) // (k + 1) for k in range(4)]
+    for first in (0, 1, 4):  # (the last of them alone takes all threads)
+        rows = Histograms(list(codes), [200] * 5, np.zeros(codes.shape[1]), 0, None, None, None, n_jobs)
+        rows.merge_all(first, groups[:5 - first])
+        for term, group in enumerate(groups[:5 - first], first):
+            assert rows.size(term) == group.max() + 1
+            assert np.array_equal(rows._codes[term], group[codes[term]])
+            assert np.array_equal(rows._counted(term), np.bincount(group[codes[term]]))
+        assert all(rows.size(term) == 200 for term in range(first))
 
 
 def test_missing_numbers_have_the_last_code_whatever_the_number_of_threads():

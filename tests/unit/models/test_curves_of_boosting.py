@@ -1,6 +1,8 @@
 """Curves between two passes of boosting: the kernel, beside the same mathematics by dense inverses."""
 
+import itertools
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -131,3 +133,20 @@ def test_what_does_not_fit_is_refused():
     curve._bins = curve._bins + 1
     with pytest.raises(ValueError, match="no bin"):
         curve.measure(np.zeros(curve._level.shape), 1.0, 1, [curve])
+
+
+def test_curves_that_are_learned_at_once_in_several_threads_are_those_learned_in_turn():
+    def learned(seed):
+        rng, size = np.random.default_rng(seed), 256
+        counts, bins = rng.uniform(0, 400, size), np.r_[np.arange(size - 1) * 63 // (size - 1), 63]
+        alike = [Curve(counts, bins, np.full(64, 3.0), 0.1, steps_of(counts, True), 0.2, 4.0, np.zeros(1), 10.0, 1.0,
+                       in_order=True) for _ in range(2)]
+        for k, curve in itertools.product(range(1, 41), alike):  # (so that most of the time is the kernel's)
+            curve.measure(rng.normal(scale=300, size=(64, 1)), math.sqrt(k), 1, alike, np.zeros(1))
+        return np.stack([np.stack([curve.scores[:, 0], curve.deviations(0.01)[:, 0]]) for curve in alike])
+
+    in_turn = [learned(seed) for seed in range(8)]
+    assert len({own.tobytes() for own in in_turn}) == 8
+    with ThreadPoolExecutor(4) as pool:
+        for seed, found in enumerate(pool.map(learned, 5 * list(range(8)))):
+            assert np.array_equal(found, in_turn[seed % 8])

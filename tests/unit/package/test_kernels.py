@@ -67,6 +67,20 @@ def test_grr_with_two_words():
         assert out.tolist() == [grr_answer(x, u, keep, other) for u in us]
 
 
+@pytest.mark.parametrize("n", [1, 4095, 4096, 4097, 10_003])
+@pytest.mark.parametrize("d", [1, 3, 255, 256, 300])
+def test_grr_count_of_bytes(n, d):
+    reports = np.random.default_rng(n).integers(0, min(d, 256), n).astype(np.uint8)
+    counts = np.full(d, 5)
+    assert grr.count(reports, counts)
+    assert np.array_equal(counts, 5 + np.bincount(reports, minlength=d))
+    for place in {0, n // 2, n - 1} if d < 256 else ():  # in each lane, and in what is left of eights
+        for wrong in (d, 255):
+            bad = reports.copy()
+            bad[place] = wrong
+            assert not grr.count(bad, counts)
+
+
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 1001])
 def test_grr_count(n):
     reports = np.random.default_rng(n).integers(0, 7, n).astype(np.uint8)

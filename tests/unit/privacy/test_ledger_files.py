@@ -1,6 +1,9 @@
 """The file of a ledger: missing, foreign, damaged, half made; and what is read of it, or refused."""
 
 import contextlib
+import hashlib
+import itertools
+import json
 import math
 import os
 import random
@@ -12,14 +15,18 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from fractions import Fraction
+from unittest import mock
 
 import _host
+import numpy as np
 import pytest
 
 from dpestim.accounting import Ledger, LedgerError
-from dpestim.privacy import PrivacyGuarantee, store
+from dpestim.privacy import PrivacyGuarantee, account, store
 from dpestim.privacy.entering import Entering
+from dpestim.privacy.exact import ZERO, exceeds
 
 TENTH = PrivacyGuarantee(Fraction(1, 10))
 
@@ -480,3 +487,31 @@ def test_many_temporary_ledgers_look_through_their_folder_once(tmp_path, monkeyp
     monkeypatch.setattr(store, "_next_sweep", {})
     Ledger(1), Ledger(1)
     assert looked == [str(tmp_path)] * 3
+
+
+def test_an_entry_is_written_as_it_always_was(tmp_path):
+    ledger = Ledger(5, path=tmp_path / "ledger.sqlite", durability="fast")
+    times = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC), datetime(2030, 1, 2, 3, 4, 5, 60, tzinfo=UTC)
+    for at in times:
+        with mock.patch("dpestim.privacy.entering.datetime", mock.Mock(now=mock.Mock(return_value=at))):
+            ledger.charge(PrivacyGuarantee(Fraction(1, 3)), estimator='Ä "quoted"\n', n_rows=7, columns=("a", "b"))
+    with contextlib.closing(sqlite3.connect(ledger.path)) as file:
+        terms, entries = (file.execute(f"SELECT * FROM {name}").fetchall() for name in ("terms", "entries"))
+    assert [entry[1] for entry in entries] == ["2030-01-02T03:04:05.000000+00:00", "2030-01-02T03:04:05.000060+00:00"]
+    head = ""
+    for number, row in enumerate((terms[0], *(entry[1:-1] for entry in entries))):
+        head = hashlib.sha256(json.dumps([head, number, *row]).encode()).hexdigest()
+        assert not number or head == entries[number - 1][-1]
+
+
+def test_amounts_add_up_and_compare_exactly():
+    long, rng = Fraction(1, 3**3000), np.random.default_rng(0)
+    amounts = [ZERO, Fraction(0), Fraction(1, 3), Fraction(7, 2), Fraction(1 << 70, 3), long, math.inf]
+    amounts += [Fraction(int(a), int(b)) for a, b in rng.integers(1, 1 << 62, (20, 2))]
+    for a, b in itertools.product(amounts, amounts):
+        assert account.add(a, b) == (a + b if long not in (a, b) or not a or not b or math.inf in (a, b) else
+                                     Fraction(math.ceil((a + b) * 2**1024), 2**1024))
+        assert exceeds(a, b) == (a > b)
+    assert account.add(Fraction(1, 3), ZERO) == Fraction(1, 3)
+    third = Fraction(1, 3**1500)  # (the product of two denominators is long, and that of the sum is not)
+    assert account.add(third, third) == 2 * third
