@@ -1,7 +1,7 @@
 """Random words: a secure or seeded source, cut into streams that never meet.
 
-All words of one public call come from AES-256 in counter mode under one 32-byte key. A 128-bit counter names a pair
-of words:
+Words of one public call come from AES-256 in counter mode under one 32-byte key; those of one record on a client may be
+the system's own (below). A 128-bit counter names a pair of words:
 
     stage (8 bits) | column (24) | block (32) | position + 2 (64)
 
