@@ -44,22 +44,40 @@ def upper_weights(
             out[i] = dpestim_weight(<uint64_t>best - <uint64_t>codes[i], rate, shift, far, &tables[0])
 
 
-def block_sums(
+def total(
     const uint64_t[::1] weights,   # IN
     const int64_t[::1] times,      # IN   how often each counts, not negative; or nothing: once
-    Py_ssize_t size,               # IN   of a block
-    uint64_t[::1] high,            # OUT  upper halves of the sums of the blocks
-    uint64_t[::1] low,             # OUT  lower halves
 ):
-    """Write exact sums of 128 bits."""
+    """Return the exact sum, below 2^128: (its upper, its lower half)."""
     cdef Py_ssize_t i, n = weights.shape[0]
     cdef bint once = times.shape[0] == 0
-    if (size < 1 or high.shape[0] != (n + size - 1) // size or low.shape[0] != high.shape[0]
-            or not (once or times.shape[0] == n)):
+    cdef uint64_t high = 0, low = 0
+    if not (once or times.shape[0] == n):
         raise ValueError("lengths differ")
     with nogil:
-        for i in range(high.shape[0]):
-            high[i] = 0
-            low[i] = 0
         for i in range(n):
-            dpestim_add(&high[i // size], &low[i // size], weights[i], 1 if once else <uint64_t>times[i])
+            dpestim_add(&high, &low, weights[i], 1 if once else <uint64_t>times[i])
+    return high, low
+
+
+def place_of(
+    const uint64_t[::1] weights,   # IN   as in `total`
+    const int64_t[::1] times,
+    uint64_t above,                # IN   the upper and the lower half of a number below the total
+    uint64_t below,
+):
+    """Return the first place up to which weights add up to more than a number."""
+    cdef Py_ssize_t i, n = weights.shape[0]
+    cdef bint once = times.shape[0] == 0
+    cdef uint64_t high = 0, low = 0
+    if not (once or times.shape[0] == n):
+        raise ValueError("lengths differ")
+    with nogil:
+        for i in range(n):
+            dpestim_add(&high, &low, weights[i], 1 if once else <uint64_t>times[i])
+            if high > above or (high == above and low > below):
+                break
+        else:
+            with gil:
+                raise ValueError("the number is not below the total")
+    return i

@@ -13,19 +13,20 @@ cdef extern from "logistic.h" nogil:
     double dpestim_logistic(const double *x, Py_ssize_t d, const int8_t *signs, double *scales, double inverse,
                             double limit, double tail, double offset, Py_ssize_t first, Py_ssize_t last,
                             Py_ssize_t step, const double *w, double *z, Py_ssize_t width, double *g, double *h,
-                            int kind, double shape, const double *targets, double *bends)
+                            int kind, double shape, const double *targets, double *bends, int bits)
     double dpestim_sparse(const double *x, const int32_t *index, const int64_t *start, Py_ssize_t d,
                           const int8_t *signs, double *scales, double inverse, double limit, double tail,
                           double offset, Py_ssize_t first, Py_ssize_t last, Py_ssize_t step, const double *w,
                           Py_ssize_t width, double *g, double *h, int kind, double shape, const double *targets)
-    int dpestim_sparse_scores_32(const double *x, const int32_t *index, const int32_t *start, Py_ssize_t n, int64_t most,
-                                 double inverse, double limit, const double *w, Py_ssize_t d, Py_ssize_t k,
-                                 const double *constant, double *out)
-    int dpestim_sparse_scores_64(const double *x, const int64_t *index, const int64_t *start, Py_ssize_t n, int64_t most,
-                                 double inverse, double limit, const double *w, Py_ssize_t d, Py_ssize_t k,
-                                 const double *constant, double *out)
+    int dpestim_wide_bits()
+    int dpestim_sparse_scores_32(const double *x, const int32_t *index, const int32_t *start, Py_ssize_t n,
+                                 int64_t most, double inverse, double limit, const double *w, Py_ssize_t d,
+                                 Py_ssize_t k, const double *constant, double *out, int bits)
+    int dpestim_sparse_scores_64(const double *x, const int64_t *index, const int64_t *start, Py_ssize_t n,
+                                 int64_t most, double inverse, double limit, const double *w, Py_ssize_t d,
+                                 Py_ssize_t k, const double *constant, double *out, int bits)
 
-TILE = DPESTIM_TILE  # rows that are taken together (gradients are added by halves of it)
+AHEAD = 2 * DPESTIM_TILE  # rows that `work` has room for
 LOGISTIC, HINGE, POISSON = DPESTIM_LOGISTIC, DPESTIM_HINGE, DPESTIM_POISSON  # kinds of losses
 PAD = DPESTIM_PAD    # the padded width is a multiple of this
 
@@ -42,21 +43,23 @@ def accumulate(
     Py_ssize_t last,
     Py_ssize_t step,
     const double[::1] w,       # IN   (width,) padded with zeros
-    double[:, ::1] work,       # OUT  (TILE, width), scratch
+    double[:, ::1] work,       # OUT  (AHEAD, width), scratch
     double[::1] gradient,      # OUT  (width,), added to
     double[:, ::1] hessian,    # OUT  (width, width) upper triangle, added to; or of no rows: not wanted
     int kind=DPESTIM_LOGISTIC, # IN   the loss of a margin sign z w
     double shape=0.0,          # IN   its parameter
     const double[::1] targets=None,  # IN   of a Poisson loss, in [0, 1]; signs are 1 then, or 0
     double[::1] bends=None,    # OUT  the curvatures of the rows' losses, 0 for a row that does not count
+    int bits=-1,               # IN   the width of vectors, or -1: as wide as the processor has them
 ):
     """Add the gradient and Hessian of the losses of clipped rows z at sign (z w + offset); return their sum."""
     cdef Py_ssize_t n = X.shape[0], d = X.shape[1], width = w.shape[0]
     cdef bint bent = hessian.shape[0] > 0
+    cdef int widest = dpestim_wide_bits()
     cdef double loss
     if signs.shape[0] != n or scales.shape[0] != n or first < 0 or last > n or step < 1:
         raise ValueError("X, signs and scales differ in length")
-    if width % DPESTIM_PAD or width < d or work.shape[0] != DPESTIM_TILE or work.shape[1] != width:
+    if width % DPESTIM_PAD or width < d or work.shape[0] != 2 * DPESTIM_TILE or work.shape[1] != width:
         raise ValueError("w or work has the wrong width")
     if gradient.shape[0] != width or (bent and (hessian.shape[0] != width or hessian.shape[1] != width)):
         raise ValueError("gradient or hessian has the wrong width")
@@ -67,10 +70,11 @@ def accumulate(
     cdef double *curves = &bends[0] if bends is not None and n else NULL
     if d == 0 or first >= last:
         return 0.0
+    bits = widest if bits < 0 else min(bits, widest)
     with nogil:
         loss = dpestim_logistic(&X[0, 0], d, &signs[0], &scales[0], inverse, limit, tail, offset, first, last, step,
                                 &w[0], &work[0, 0], width, &gradient[0], &hessian[0, 0] if bent else NULL, kind, shape,
-                                aims, curves)
+                                aims, curves, bits)
     return loss
 
 
@@ -120,8 +124,9 @@ def accumulate_sparse(
     cdef const int32_t *columns = &index[0] if values.shape[0] else NULL
     cdef const double *aims = &targets[0] if targets is not None else NULL
     with nogil:
-        loss = dpestim_sparse(entries, columns, &start[0], d, &signs[0], &scales[0], inverse, limit, tail, offset, first,
-                              last, step, &w[0], width, &gradient[0], &hessian[0, 0] if bent else NULL, kind, shape, aims)
+        loss = dpestim_sparse(entries, columns, &start[0], d, &signs[0], &scales[0], inverse, limit, tail, offset,
+                              first, last, step, &w[0], width, &gradient[0], &hessian[0, 0] if bent else NULL, kind,
+                              shape, aims)
     return loss
 
 
@@ -211,6 +216,7 @@ def scores_sparse(
     const double[:, ::1] w,      # IN   (d, k) weights
     const double[::1] constant,  # IN   (k) what is added
     double[:, ::1] out,          # OUT  (n, k)
+    int bits=-1,                 # IN   the width of vectors, or -1: as wide as the processor has them
 ):
     """Write the linear scores of clipped rows of which only entries are kept.
 
@@ -218,7 +224,8 @@ def scores_sparse(
     """
     cdef Py_ssize_t n = start.shape[0] - 1, d = w.shape[0], k = w.shape[1]
     cdef int64_t most = min(values.shape[0], index.shape[0])
-    cdef int left
+    cdef int left, widest = dpestim_wide_bits()
+    bits = widest if bits < 0 else min(bits, widest)
     if n < 1 or out.shape[0] != n or out.shape[1] != k or constant.shape[0] != k or d == 0 or k == 0:
         raise ValueError("start, w and out differ in shape")
     if start[0] != 0 or start[n] > most:
@@ -229,10 +236,10 @@ def scores_sparse(
     with nogil:
         if place is int32_t:
             left = dpestim_sparse_scores_32(&values[0], &index[0], &start[0], n, most, inverse, limit, &w[0, 0], d, k,
-                                            &constant[0], &out[0, 0])
+                                            &constant[0], &out[0, 0], bits)
         else:
             left = dpestim_sparse_scores_64(&values[0], &index[0], &start[0], n, most, inverse, limit, &w[0, 0], d, k,
-                                            &constant[0], &out[0, 0])
+                                            &constant[0], &out[0, 0], bits)
     return left
 
 

@@ -83,10 +83,12 @@ def target_numbers(y, n_rows, *, strict):
         numbers = np.array(numbers, np.float64)
     if nulls is not None:
         numbers[nulls] = np.nan
-    numbers[~np.isfinite(numbers)] = np.nan
-    if not strict and np.isnan(numbers).any():
-        raise ValueError("Input y contains NaN or infinity: every target must be a finite number. Leave out rows "
-                         "without a target")
+    finite = np.isfinite(numbers)
+    if not finite.all():
+        if not strict:
+            raise ValueError("Input y contains NaN or infinity: every target must be a finite number. Leave out rows "
+                             "without a target")
+        numbers[~finite] = np.nan
     return numbers
 
 

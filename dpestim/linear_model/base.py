@@ -28,6 +28,17 @@ from dpestim.summaries import read_schema
 _BLOCK = 1 << 16
 
 
+@lru_cache(maxsize=256)  # (nothing private is among the arguments)
+def _tried(perturbation, epsilon, delta, strength, n_rows, size, shape, evenness, margin):
+    """Return a law, having made all that is to be made of it: what could fail, fails before the charge."""
+    law = calibrate(perturbation, epsilon, delta, strength, n_rows, size, shape, evenness)
+    size *= shape.blocks
+    CoefficientGrid.of(certificate_of(law, n_rows, size, margin), size)
+    # the largest sensitivity of any strength (claim 7 of `logistic.md`)
+    last_law(law, CoefficientGrid(1.0, 6 * size))
+    return law
+
+
 class ClippedModel(OfDomain, CentralModel):
     """Base of linear models whose rows are clipped to `data_norm_`, in a fit and in a prediction alike."""
 
@@ -215,12 +226,14 @@ class PerturbedModel(ClippedModel):
     def _calibrated(self, epsilon, delta, n_rows, size, task, evenness=1.0, perturbation="objective"):
         """Return the law of a perturbation, having tried that of what hides the minimiser, too, for any strength."""
         margin, shape = self._loss(task)
-        law = calibrate(perturbation, epsilon, delta, self._strength(n_rows, task), n_rows, size, shape, evenness)
-        size *= shape.blocks
-        CoefficientGrid.of(certificate_of(law, n_rows, size, margin), size)
-        # the largest sensitivity of any strength (claim 7 of `logistic.md`)
-        last_law(law, CoefficientGrid(1.0, 6 * size))
-        return law
+        return _tried(
+            perturbation, epsilon, delta, self._strength(n_rows, task), n_rows, size, shape, evenness, margin)
+
+    def _following(self, law, n_rows, size, task, evenness):
+        """Return the law of what a private count or mean says, between two that were tried before it was taken."""
+        _, shape = self._loss(task)
+        return calibrate(
+            "objective", law.epsilon, law.delta, self._strength(n_rows, task), n_rows, size, shape, evenness)
 
     def _minimised(self, X, task, law, norm, intercept, source):
         """Return the released coefficients, a row for each problem, what intercepts start from, and the law used."""

@@ -6,6 +6,7 @@ the share of the class, however rare it is. So it is with counts, of which 1 is 
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -21,11 +22,13 @@ ENOUGH_FOR_MEAN = 1000
 STEPS = 1 << 20
 
 
+@lru_cache(maxsize=256)  # (of public numbers: fits ask for the same ones again and again)
 def share_of(epsilon, n_rows, enough=ENOUGH):
     """Return the part of epsilon that the count takes, a Fraction."""
     return min(epsilon * LARGEST_SHARE, Fraction(enough) / max(n_rows, 1))
 
 
+@lru_cache(maxsize=256)
 def count_law(epsilon, n_classes):
     """Return the law of the counts' noise: of the last of two classes, or of all of more than two."""
     return DiscreteLaplaceLaw(epsilon, Fraction(0), Fraction(1 if n_classes == 2 else 2), 0)
@@ -104,6 +107,7 @@ def noisy_mean(values, epsilon, source, column):
     return float(law.add(whole.sum(keepdims=True), source, column)[0]) * unit, law.variance_steps * unit**2
 
 
+@lru_cache(maxsize=256)
 def mean_law(epsilon):
     """Return the law of the noise of a sum of numbers in [0, 1], in steps."""
     return DiscreteLaplaceLaw(epsilon, Fraction(0), Fraction(STEPS), 0)
@@ -112,7 +116,11 @@ def mean_law(epsilon):
 def mean_of(numbers, epsilon, source, column):
     """Return a private mean of numbers in [0, 1], above 0 and at most 1: a release of epsilon."""
     n = max(len(numbers), 1)
-    total = np.rint(numbers * STEPS).astype(np.int64).sum(keepdims=True)
+    whole = numbers * STEPS
+    np.rint(whole, out=whole)
+    # (sums of integers below 2^53 are exact in floats, and take a pass less)
+    exact = n < 1 << 32
+    total = np.array([int(whole.sum())], np.int64) if exact else whole.astype(np.int64).sum(keepdims=True)
     found, scale = float(mean_law(epsilon).add(total, source, column)[0]) / STEPS / n, 1.0 / float(epsilon * n)
     # as it is where it exceeds the noise, and away from 0, where a logarithm would make much of little
     return min((max(found, -4.0 * scale) + math.hypot(max(found, -4.0 * scale), scale)) / 2.0, 1.0)

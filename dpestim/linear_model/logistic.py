@@ -248,7 +248,7 @@ class DPLogisticRegression(LinearClassifier):
             shares = class_shares(rows.counts(), len(rows), counting, other, COLUMNS * shape.parts)
             offset = offsets_of(shares, shape)
             if self._looks_at_shares(counting):  # a function of what was released (claim 7)
-                law = self._calibrated(law.epsilon, law.delta, len(X), X.shape[1] + 1, task, evenness(shares))
+                law = self._following(law, len(X), X.shape[1] + 1, task, evenness(shares))
         w = self._fitted(rows, task, norm, intercept, offset, law, source)
         if self.C is None and self.perturbation == "objective":
             w = stretched(w, law, len(X))

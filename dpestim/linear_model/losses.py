@@ -2,6 +2,7 @@
 
 import math
 from decimal import Decimal
+from functools import lru_cache
 
 from dpestim._core import logistic
 from dpestim.linear_model.shapes import BINARY, Slopes
@@ -23,7 +24,12 @@ class Margin:
         """What `calibrate` needs to know: of the logistic loss, slope and curvature together."""
         if self.kind == logistic.LOGISTIC:
             return BINARY
-        return Slopes(Decimal(self.curvature), self.kind == logistic.HINGE)
+        return _slopes(self.curvature, self.kind == logistic.HINGE)
+
+
+@lru_cache(maxsize=64)
+def _slopes(curvature, falling):
+    return Slopes(Decimal(curvature), falling)
 
 
 #: ln(1 + e^-m)

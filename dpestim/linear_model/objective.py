@@ -27,6 +27,8 @@ LEAST_SHARE = Fraction(1, 2**27)
 _CONTEXT = Context(prec=60, Emax=999_999_999, Emin=-999_999_999)
 _MORE = Decimal("1.000000000000000000000000000001")  # (a literal is exact; a sum would be rounded to 28 digits here)
 _STRONG = Decimal(10) ** 30  # a strength at which the Hessian costs nothing
+_FINE = 10**12  # a rate is found to a part of this
+_LEAST_PART = Decimal("1e-6")  # of the rate that is free of the Hessian's cost: less is none
 
 
 @record
@@ -102,17 +104,23 @@ def gradient_rate(budget, strength, shape=BINARY):
 
     With delta = 0, b has density e^(-rate |b|): a row costs 2 rate steepest + hessian_cost(rate, strength).
     """
-    sensitivity = 2 * shape.steepest
+    sensitivity, most = 2 * shape.steepest, budget / _MORE
     free = budget / sensitivity / _MORE
-    if shape.hessian_cost(free, strength) == 0:
+    cost = shape.hessian_cost(free, strength)
+    if cost == 0:
         return free
+    if shape.flat:  # what is left pays for so many steps of free / 2^k, where bisection would end
+        share, k = (most - cost) / sensitivity / free, 39
+        while share > _LEAST_PART and (steps := math.floor(share * 2**k)) + 1 < _FINE:
+            k += 1
+        return free * steps / 2**k if share > _LEAST_PART else Decimal(0)
     low, high = Decimal(0), free
     # what it costs increases in the rate; half a bit a step, and the lower end has been tried
-    while high - low > high * Decimal("1e-12"):
+    while (high - low) * _FINE > high:
         middle = (low + high) / 2
-        fits = sensitivity * middle + shape.hessian_cost(middle, strength) <= budget / _MORE
+        fits = sensitivity * middle + shape.hessian_cost(middle, strength) <= most
         low, high = (middle, high) if fits else (low, middle)
-        if high <= free * Decimal("1e-6"):
+        if high <= free * _LEAST_PART:
             return Decimal(0)
     return low
 
@@ -120,6 +128,8 @@ def gradient_rate(budget, strength, shape=BINARY):
 def least_strength(e, asked, shape=BINARY):
     """Return `asked`, or the least strength at which the Hessian costs at most half of e: before there is a cliff."""
     def cheap(strength):
+        if shape.trace <= strength * e / 2:  # (as ln(1 + x) <= x)
+            return True
         rate = e / (4 * shape.steepest)
         return shape.hessian_cost(rate, strength) <= e / 2
 

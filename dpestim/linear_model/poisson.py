@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import kl_div
@@ -176,7 +177,7 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
         targets = target_numbers(y, n_rows, strict=strict)
         if not strict and (targets < 0).any():
             raise ValueError("y must hold counts, and has a negative number: replace or remove such rows")
-        return np.maximum(targets, 0.0)
+        return np.maximum(targets, 0.0, out=targets)  # (a copy already)
 
     def _read_y(self, y, n_rows, strict):
         """Return (signs, targets and loss of the one problem, what was learned)."""
@@ -185,8 +186,10 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
             largest = float(min(max(1.0, targets.max()), 1e9))
         else:
             largest = float(self.max_target)
-        counts = np.isfinite(targets)
-        shares = np.minimum(np.where(counts, targets, 0.0), largest) / largest
+        counts, shares = np.isfinite(targets), np.minimum(targets, largest)
+        shares /= largest
+        if not counts.all():
+            shares[~counts] = 0.0
         return (counts.astype(np.int8), shares, poisson(math.log(largest))), {"max_target_": largest}
 
     def _loss(self, task):
@@ -197,11 +200,7 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
 
     def _counting(self, epsilon, n_rows, task):
         """Return the part of epsilon that a mean of the targets takes."""
-        if not self.fit_intercept:
-            return Fraction(0)
-        largest = exact_number(math.exp(task[2].shape))
-        # up to a quarter, where noise of a tenth would have a scale of more than one count
-        return max(share_of(epsilon, n_rows, ENOUGH * Fraction(largest)), min(epsilon / 4, largest / max(n_rows, 1)))
+        return _share_of_mean(epsilon, n_rows, task[2].shape) if self.fit_intercept else Fraction(0)
 
     def _law(self, epsilon, delta, n_rows, size, task):
         part = self._counting(epsilon, n_rows, task)
@@ -218,7 +217,7 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
             share = mean_of(targets, part, source, COLUMNS)
             offset = max(math.log(share) + margin.shape, -LARGEST_OFFSET)
             if self.alpha is None:  # a function of what was released: rare counts bend the loss as rare classes do
-                law = self._calibrated(law.epsilon, law.delta, len(X), X.shape[1] + 1, task, min(4 * share, 1.0))
+                law = self._following(law, len(X), X.shape[1] + 1, task, min(4 * share, 1.0))
         return self._released(X, task, law, norm, intercept, source, [offset]), offset, law
 
     def _strength(self, n_rows, task):
@@ -229,3 +228,11 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
 
     def _regularisation(self, strength, n_rows, task):
         return {"alpha_": strength * math.exp(task[2].shape) / max(n_rows, 1)}
+
+
+@lru_cache(maxsize=256)  # (of public numbers, or of what was learned without a guarantee)
+def _share_of_mean(epsilon, n_rows, top):
+    """Return the part of epsilon that a mean of targets up to e^top takes."""
+    largest = exact_number(math.exp(top))
+    # up to a quarter, where noise of a tenth would have a scale of more than one count
+    return max(share_of(epsilon, n_rows, ENOUGH * Fraction(largest)), min(epsilon / 4, largest / max(n_rows, 1)))

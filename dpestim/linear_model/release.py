@@ -2,6 +2,7 @@
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
@@ -34,7 +35,12 @@ class CoefficientGrid:
 
 def last_law(calibration, grid):
     """Return the law of the integers that hide which of two points next to the minimiser was found."""
-    return DiscreteLaplaceLaw(calibration.approximation_epsilon, Fraction(0), Fraction(grid.sensitivity), 0)
+    return _integers(calibration.approximation_epsilon, grid.sensitivity)
+
+
+@lru_cache(maxsize=256)  # (of public numbers: fits make the same laws again and again)
+def _integers(epsilon, sensitivity):
+    return DiscreteLaplaceLaw(epsilon, Fraction(0), Fraction(sensitivity), 0)
 
 
 def certificate_of(calibration, n_rows, size, margin=LOGISTIC, offset=LARGEST_OFFSET):

@@ -24,6 +24,8 @@ class Softmax:
 
     #: Problems that are minimised one by one, under one noise.
     parts = 1
+    #: Whether the cost of the Hessian depends on no rate.
+    flat = False
 
     @property
     def blocks(self):
@@ -125,7 +127,7 @@ class OneVersusRest:
     #: the shape of each of them
     each: object = BINARY
 
-    blocks = 1
+    blocks, flat = 1, True
 
     @property
     def parts(self):
@@ -172,6 +174,7 @@ class Slopes:
     falling: bool  # whether slopes lie in [-1, 0]
 
     blocks = parts = 1
+    flat = True
     steepest = Decimal(1)
 
     @property

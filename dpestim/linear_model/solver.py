@@ -12,6 +12,7 @@ iterations. Proofs: `logistic.md`.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from scipy.linalg.blas import dnrm2
@@ -32,6 +33,7 @@ _THREAD_CELLS = 1 << 20  # of rows or Hessians: work of less than about a millis
 _PAIRS = 25  # corrections of a kept Hessian, at most
 _COARSE = 16  # every 16th row is where the search starts
 _SOME, _ENOUGH = 4, 16  # of every 4th row, and so many for each coefficient, the Hessian serves for all rows
+_FAR = 1 << 21  # numbers in coarse rows, up to which these are copied
 _START = 3e-3  # by how much the gradient of the coarse rows shrinks: what these rows lack is more
 _LIFTS = (0.0, 2.0**-20, 2.0**-14, 2.0**-8, 1.0)  # of a Hessian that rounding has made indefinite: shares of its top
 _SEEN = 4  # steps by which the pace of a search is judged
@@ -74,7 +76,7 @@ class MarginLoss:
         self._width = -(-self.size // logistic.PAD) * logistic.PAD
         self.scales = np.full(n, -1.0) if scales is None else scales
         self.limit, self.tail = row_shape(d, intercept)
-        self._inverse = 1.0 / data_norm
+        self._inverse, self._few = 1.0 / data_norm, None
         #: how many gradients a Hessian of the same rows costs, about; None: too few to be thought over
         self.dear = None
         if self.size >= _WIDE:
@@ -83,17 +85,23 @@ class MarginLoss:
     def evaluate(self, w, hessian=False, step=1):
         """Return loss, gradient and Hessian (None unless asked for) of every step-th row, times step."""
         n = self.n_rows
+        if step == _COARSE and isinstance(self.X, np.ndarray) and self.size < _WIDE and self.X.size <= _FAR * step:
+            self._few = self._few or self._gathered(step)
+            loss, gradient, bend = self._few.evaluate(w, hessian)
+            return step * loss, step * gradient, step * bend if hessian else None
         padded = np.zeros(self._width)
         padded[: self.size] = w
         span = _BLOCK * step
         n_blocks = -(-n // span)
         dense = isinstance(self.X, np.ndarray)
-        if n_blocks == 1 and dense and not hessian:  # few rows: what stands around the kernel would take as long
-            gradient, work, curves = np.zeros(self._width), np.zeros((logistic.TILE, self._width)), np.zeros((0, 0))
+        if n_blocks == 1 and dense and not (hessian and self.size >= _WIDE):
+            # few rows: what stands around the kernel would take as long
+            gradient, work = np.zeros(self._width), np.empty((logistic.AHEAD, self._width))
+            curves = np.zeros((self._width, self._width) if hessian else (0, 0))
             loss = logistic.accumulate(
                 self.X, self.signs, self.scales, self._inverse, self.limit, self.tail, self.offset, 0, n, step, padded,
                 work, gradient, curves, self.margin.kind, self.margin.shape, self._targets)
-            return step * loss, step * gradient[: self.size], None
+            return step * loss, step * gradient[: self.size], step * _mirrored(curves, self.size) if hessian else None
         gradients, losses = np.zeros((n_blocks, self._width)), np.zeros(n_blocks)
         lanes = min(_LANES, n_blocks, max(1, _LANE_CELLS // self._width**2))
         if hessian:  # (to add up those of lanes is to cost little beside their rows)
@@ -108,7 +116,7 @@ class MarginLoss:
         rows = (self.signs, self.scales, self._inverse, self.limit, self.tail, self.offset)
 
         def task(first, last):
-            work = np.zeros((logistic.TILE, self._width)) if dense else None
+            work = np.zeros((logistic.AHEAD, self._width)) if dense else None
             for lane in range(first, last):
                 for block in range(n_blocks * lane // lanes, n_blocks * (lane + 1) // lanes):
                     span_of = (block * span, min(n, (block + 1) * span), step, padded)
@@ -129,8 +137,16 @@ class MarginLoss:
         loss, gradient = step * losses.sum(), step * np.add.reduce(gradients, axis=0)[: self.size]
         if not hessian:
             return loss, gradient, None
-        upper = np.triu(np.add.reduce(curved, axis=0)[: self.size, : self.size])
-        return loss, gradient, step * (upper + np.triu(upper, 1).T)
+        return loss, gradient, step * _mirrored(np.add.reduce(curved, axis=0), self.size)
+
+    def _gathered(self, step):
+        """Return the loss of every step-th row, side by side: from afar each pass would fetch them anew."""
+        few = object.__new__(MarginLoss)
+        few.__dict__.update(self.__dict__)
+        few.X, few.signs, few.scales = self.X[::step].copy(), self.signs[::step].copy(), self.scales[::step].copy()
+        few._targets = None if self._targets is None else self._targets[::step].copy()
+        few.n_rows = len(few.X)
+        return few
 
     def _outer(self, some, bends, buffer, out):
         """Add sum bend z z' over some rows to a matrix. No certificate rests on a Hessian, so BLAS may form it."""
@@ -149,6 +165,18 @@ class MarginLoss:
     def rounding(self, norm):
         """Return what the float gradient at a w of this norm is off by at most, in Euclidean norm."""
         return rounding(self.n_rows, self._width, norm, self.margin)
+
+
+def _mirrored(upper, size):
+    """Return the symmetric matrix of which an upper triangle, padded, is known."""
+    upper = upper[:size, :size]
+    return np.where(_above(size), upper, upper.T)
+
+
+@lru_cache(maxsize=64)
+def _above(size):
+    """Return where the upper triangle of a matrix is."""
+    return np.triu(np.ones((size, size), bool))
 
 
 def rounding(n_rows, width, norm, margin=LOGISTIC):
@@ -271,7 +299,8 @@ def _search(loss, noise, strength, w, good, goal, step, bend=None):
                 return w
             continue
         new_value, size, new_w, new_slope = found
-        pairs = [*pairs[1 - _PAIRS :], (new_w - w, new_slope - slope)]
+        moved, change = new_w - w, new_slope - slope
+        pairs = [*pairs[1 - _PAIRS :], (moved, change, float(moved @ change))]
         w, value, slope, fresh = new_w, new_value, new_slope, False
         sizes.append(size)
 
@@ -331,10 +360,9 @@ def _factor(bend, strength):
 
 
 def _bfgs(solve, pairs, slope, level):
-    """Return the inverse Hessian, corrected by (change of w, change of gradient) pairs, times the gradient."""
+    """Return the inverse Hessian, corrected by (change of w, of the gradient, their product), times the gradient."""
     q, used = slope.copy(), []
-    for s, y in reversed(pairs):
-        curvature = float(s @ y)
+    for s, y, curvature in reversed(pairs):
         if curvature > 0:
             weight = float(s @ q) / curvature
             q -= weight * y

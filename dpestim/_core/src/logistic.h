@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "portable.h"
+#include "tiles.h"
 #include "wide.h"
 
 #define DPESTIM_TILE 8 /* rows taken together: exponentials side by side, one pass over the Hessian */
@@ -177,20 +178,37 @@ DPESTIM_INLINE void dpestim_outer(const double *restrict z, const double *restri
 
 /* Rows first, first + step, ... below last: adds to g (and to the upper triangle of h, if there is one), returns the
  * loss. A negative scale is computed here and kept; a row whose scale or sign is 0 does not count. Curvatures of
- * losses go to bends, if that is there. */
+ * losses go to bends, if that is there. z has room for two tiles: by vectors of 512 bits two are taken at a time, so
+ * that what one waits for is hidden by the other. */
 DPESTIM_WIDE static double dpestim_logistic(const double *x, ptrdiff_t d, const int8_t *signs, double *scales,
                                             double inverse, double limit, double tail, double offset,
                                             ptrdiff_t first, ptrdiff_t last, ptrdiff_t step, const double *w,
                                             double *z, ptrdiff_t width, double *g, double *h, int kind, double shape,
-                                            const double *targets, double *bends) {
-    double m[DPESTIM_TILE] = {0}, sign[DPESTIM_TILE], pull[DPESTIM_TILE], bend[DPESTIM_TILE], rest[DPESTIM_TILE],
-        past[DPESTIM_TILE], target[DPESTIM_TILE] = {0}, ends[DPESTIM_PAD] = {0}, loss = 0.0, product = 1.0;
-    int merged = 0, rows = h || width <= DPESTIM_WIDEST ? DPESTIM_TILE : DPESTIM_TILE / 2;
+                                            const double *targets, double *bends, int bits) {
+    double m[DPESTIM_TILE] = {0}, sign[DPESTIM_TILE], pull[2 * DPESTIM_TILE], bend[2 * DPESTIM_TILE],
+        rest[2 * DPESTIM_TILE], past[2 * DPESTIM_TILE], target[DPESTIM_TILE] = {0}, ends[DPESTIM_PAD] = {0}, loss = 0.0,
+        product = 1.0;
+    (void)bits;
+    int merged = 0, ahead = 0, rows = h || width <= DPESTIM_WIDEST ? DPESTIM_TILE : DPESTIM_TILE / 2;
     for (ptrdiff_t k = 0; d >= DPESTIM_PAD && k < d % DPESTIM_PAD; k++)
         ends[DPESTIM_PAD - d % DPESTIM_PAD + k] = w[d - d % DPESTIM_PAD + k];
-    memset(z, 0, (size_t)(DPESTIM_TILE * width) * sizeof(double));
+    memset(z, 0, (size_t)(2 * DPESTIM_TILE * width) * sizeof(double));
     for (ptrdiff_t i = first; i < last; i += rows * step) {
-        for (int r = 0; r < rows; r++) {
+        double *own = z, *tilt = pull, *curve = bend, *left = rest, *more = past;
+        int full = ahead; /* done with the tile before */
+        if (ahead) {
+            own += rows * width, tilt += rows, curve += rows, left += rows, more += rows;
+            ahead = 0;
+        }
+#if DPESTIM_HAS_WIDE /* (two tiles are scored together) */
+        else if (bits >= 512 && kind != DPESTIM_HINGE && rows == DPESTIM_TILE && i + (2 * rows - 1) * step < last) {
+            for (ptrdiff_t at = i; at < i + 2 * rows * step; at += step)
+                if (scales[at] < 0.0) scales[at] = dpestim_clip(x + at * d, d, inverse, limit);
+            full = ahead = dpestim_tiles_512(x + i * d, d, step, signs + i, scales + i, targets ? targets + i : NULL,
+                                             tail, offset, w, ends, z, width, shape, pull, bend, rest, past);
+        }
+#endif
+        for (int r = 0; r < rows && !full; r++) {
             ptrdiff_t at = i + r * step;
             double *row = z + r * width;
             sign[r] = 0.0;
@@ -207,14 +225,17 @@ DPESTIM_WIDE static double dpestim_logistic(const double *x, ptrdiff_t d, const 
                 m[r] = 0.0;
             }
         }
-        dpestim_slopes(kind, shape, m, target, pull, bend, rest, past);
+        if (!full) {
+            dpestim_slopes(kind, shape, m, target, pull, bend, rest, past);
+            for (int r = 0; r < rows; r++) pull[r] *= -sign[r];
+        }
         for (int r = 0; r < rows; r++) {
-            if (bends && i + r * step < last) bends[i + r * step] = sign[r] != 0.0 ? bend[r] : 0.0;
-            if (sign[r] != 0.0) {
-                product *= 1.0 + rest[r];
-                loss += past[r];
+            int counts = full || sign[r] != 0.0;
+            if (bends && i + r * step < last) bends[i + r * step] = counts ? curve[r] : 0.0;
+            if (counts) {
+                product *= 1.0 + left[r];
+                loss += more[r];
             }
-            pull[r] *= -sign[r];
         }
         merged += rows;
         if (merged >= 512) { /* each factor is at most 2, so 512 of them stay below the largest float */
@@ -222,8 +243,15 @@ DPESTIM_WIDE static double dpestim_logistic(const double *x, ptrdiff_t d, const 
             product = 1.0;
             merged = 0;
         }
-        for (int r = 0; r < rows; r += DPESTIM_TILE / 2) dpestim_add(z + r * width, pull + r, g, width);
-        if (h) dpestim_outer(z, bend, h, width);
+#if DPESTIM_HAS_WIDE
+        if (bits >= 512) {
+            dpestim_add_512(own, tilt, g, width, rows / 4);
+            if (h) dpestim_outer_512(own, curve, h, width);
+            continue;
+        }
+#endif
+        for (int r = 0; r < rows; r += DPESTIM_TILE / 2) dpestim_add(own + r * width, tilt + r, g, width);
+        if (h) dpestim_outer(own, curve, h, width);
     }
     return loss + log(product);
 }
@@ -286,13 +314,75 @@ DPESTIM_WIDE static double dpestim_sparse(const double *x, const int32_t *index,
     return loss + log(product);
 }
 
+#if DPESTIM_HAS_WIDE
+/* The same for one weight a column: rows from i on of at most sixteen entries, by vectors, in the same order of
+ * operations. Returns the first row that is longer, or n; -1 for what the loop below refuses. */
+DPESTIM_512 static ptrdiff_t dpestim_short_rows_512(const double *x, const int32_t *index, const int32_t *start,
+                                                    ptrdiff_t i, ptrdiff_t n, int64_t most, double inverse,
+                                                    double limit, const double *w, int32_t d, double constant,
+                                                    double *out) {
+    const __m512i back = _mm512_set_epi32(14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0);
+    const __m512i none = _mm512_set1_epi32(-1), end = _mm512_set1_epi32(d);
+    const double plain = inverse * limit, squared = inverse * inverse;
+    for (; i < n; i++) {
+        const int64_t m = (int64_t)start[i + 1] - start[i];
+        if (m < 0 || start[i + 1] > most) return -1;
+        if (m > 16) return i;
+        const double *v = x + start[i];
+        const int32_t *column = index + start[i];
+        const __mmask16 there = (__mmask16)((1u << m) - 1u);
+        const __m512i at = _mm512_maskz_loadu_epi32(there, column);
+        const __m512i before = _mm512_mask_permutexvar_epi32(none, 0xFFFE, back, at);
+        if (_mm512_mask_cmple_epi32_mask(there, at, before) | _mm512_mask_cmpge_epi32_mask(there, at, end)) return -1;
+        /* its norm, in the lanes of dpestim_clip, which is asked where the row may be longer than allowed, or odd */
+        __m512d eight = _mm512_setzero_pd();
+        double norm = 0.0;
+        int64_t j = 0;
+        for (; j + 8 <= m; j += 8) eight = DPESTIM_STEP(eight, _mm512_loadu_pd(v + j), _mm512_loadu_pd(v + j));
+        for (; j < m; j++) norm += v[j] * v[j];
+        const __m256d half = _mm256_hadd_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
+        const __m128d pair = _mm_add_pd(_mm256_castpd256_pd128(half), _mm256_extractf128_pd(half, 1));
+        norm += _mm_cvtsd_f64(_mm_hadd_pd(pair, pair));
+        const int easy = norm > 1e-280 && norm * squared < 0.999;
+        const double factor = easy ? plain : dpestim_clip(v, (ptrdiff_t)m, inverse, limit);
+        __m256d four = _mm256_setzero_pd();
+        for (j = 0; j + 4 <= m; j += 4) {
+            const int32_t *c = column + j;
+            const __m256d weights = _mm256_set_pd(w[c[3]], w[c[2]], w[c[1]], w[c[0]]);
+            four = _mm256_add_pd(four, _mm256_mul_pd(_mm256_loadu_pd(v + j), weights));
+        }
+        __m128d low = _mm256_castpd256_pd128(four);
+        for (; j < m; j++) low = _mm_add_sd(low, _mm_set_sd(v[j] * w[column[j]]));
+        low = _mm_hadd_pd(low, _mm256_extractf128_pd(four, 1));
+        const double sum = _mm_cvtsd_f64(_mm_hadd_pd(low, low)) * factor;
+        if (factor == 0.0 || sum - sum != 0.0) return -1;
+        out[i] = sum + constant;
+    }
+    return n;
+}
+#endif
+
+/* (of the loop below) */
+#define DPESTIM_SHORT_ROWS_int64_t (void)bits;
+#if DPESTIM_HAS_WIDE
+#define DPESTIM_SHORT_ROWS_int32_t                                                                                    \
+    if (bits >= 512 && k == 1 && d <= INT32_MAX) {                                                                    \
+        i = dpestim_short_rows_512(x, index, start, i, n, most, inverse, limit, w, (int32_t)d, constant[0], out);     \
+        if (i < 0) return 1;                                                                                          \
+        if (i == n) break;                                                                                            \
+    }
+#else
+#define DPESTIM_SHORT_ROWS_int32_t (void)bits;
+#endif
+
 /* The linear scores of clipped sparse rows, whose places nobody has checked yet: 0; or 1, with `out` unfinished, where
  * columns do not ascend below d, there are no such rows, or a number is not finite. */
 #define DPESTIM_SPARSE_SCORES(name, place)                                                                            \
     static int name(const double *x, const place *index, const place *start, ptrdiff_t n, int64_t most,  \
                                  double inverse, double limit, const double *w, ptrdiff_t d, ptrdiff_t k,             \
-                                 const double *constant, double *out) {                                               \
+                                 const double *constant, double *out, int bits) {                                     \
         for (ptrdiff_t i = 0; i < n; i++) {                                                                           \
+            DPESTIM_SHORT_ROWS_##place                                                                                \
             if (start[i + 1] < start[i] || start[i + 1] > most) return 1;                                             \
             const double *v = x + start[i];                                                                           \
             const place *column = index + start[i];                                                                   \

@@ -7,9 +7,7 @@ but where `surely` looks first, and for permute-and-flip, which take it that non
 """
 
 import math
-from bisect import bisect_right
 from functools import lru_cache
-from itertools import accumulate
 
 import numpy as np
 
@@ -18,8 +16,7 @@ from dpestim.central.exact_bernoulli import Real, exp_bounds, exponential_tables
 
 #: Bits of the integer for the weight 1; what integers may exceed weights by; the exponent from which on 1 will do.
 BITS, ERROR, FAR = 56, 5, 40
-#: Candidates whose integers are summed at a time, at least.
-_BLOCK = 16
+_ONCE = np.empty(0, np.int64)
 
 
 def upper_weights(codes, best, rate):
@@ -45,19 +42,10 @@ def far_gap(rate):
 
 def propose(weights, stream, times=None):
     """Return a place, drawn in proportion to integer weights (each of which counts so many times)."""
-    size = max(_BLOCK, math.isqrt(len(weights)))
-    n_blocks = -(-len(weights) // size)
-    high, low = np.empty(n_blocks, np.uint64), np.empty(n_blocks, np.uint64)
-    choice.block_sums(weights, np.empty(0, np.int64) if times is None else times, size, high, low)
-    sums = list(accumulate(h << 64 | w for h, w in zip(high.tolist(), low.tolist())))
-    drawn = stream.below(sums[-1])
-    block = bisect_right(sums, drawn)
-    first = block * size
-    inside = weights[first : first + size].tolist()
-    if times is not None:
-        inside = [w * t for w, t in zip(inside, times[first : first + size].tolist())]
-    rest = drawn - (sums[block - 1] if block else 0)
-    return first + bisect_right(list(accumulate(inside)), rest)
+    times = _ONCE if times is None else times
+    high, low = choice.total(weights, times)
+    drawn = stream.below(high << 64 | low)
+    return choice.place_of(weights, times, drawn >> 64, drawn & (1 << 64) - 1)
 
 
 def accepts(weight, x, stream, digits=None):

@@ -175,7 +175,7 @@ def test_the_exponential_keeps_its_error_bound():
 def test_lengths_are_checked(arguments):
     given = {
         "X": np.zeros((10, 3)), "signs": np.ones(10, np.int8), "scales": np.ones(10), "inverse": 1.0, "limit": 0.9,
-        "tail": 0.1, "offset": 0.0, "first": 0, "last": 10, "step": 1, "w": np.zeros(8), "work": np.zeros((8, 8)),
+        "tail": 0.1, "offset": 0.0, "first": 0, "last": 10, "step": 1, "w": np.zeros(8), "work": np.zeros((16, 8)),
         "gradient": np.zeros(8), "hessian": np.zeros((0, 0)),
     }
     logistic.accumulate(*given.values())
