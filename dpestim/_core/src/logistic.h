@@ -245,7 +245,7 @@ DPESTIM_WIDE static double dpestim_logistic(const double *x, ptrdiff_t d, const 
         }
 #if DPESTIM_HAS_WIDE
         if (bits >= 512) {
-            dpestim_add_512(own, tilt, g, width, rows / 4);
+            dpestim_gradient_512(own, tilt, g, width, rows / 4);
             if (h) dpestim_outer_512(own, curve, h, width);
             continue;
         }

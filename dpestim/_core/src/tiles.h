@@ -149,7 +149,7 @@ DPESTIM_512 static int dpestim_tiles_512(const double *x, ptrdiff_t d, ptrdiff_t
 }
 
 /* g += sum_r c_r z_r over half a tile. */
-DPESTIM_512 static void dpestim_add_512(const double *z, const double *c, double *g, ptrdiff_t width, int halves) {
+DPESTIM_512 static void dpestim_gradient_512(const double *z, const double *c, double *g, ptrdiff_t width, int halves) {
     for (ptrdiff_t j = 0; j < width; j += 8) {
         __m512d sum = _mm512_loadu_pd(g + j);
         for (int half = 0; half < halves; half++) {
