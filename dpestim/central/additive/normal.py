@@ -35,7 +35,7 @@ def upper_tail(x):
         density = (-x * x / 2).exp() / (2 * _PI).sqrt()
         if x > _NEAR:  # phi(x) / (x + 1 / (x + 2 / (x + 3 / ...))), whose errors fall like e^(-2 x sqrt(2 n))
             below = x
-            for n in range(20 + int((150 / x) ** 2 / 2), 0, -1):  # (to e^-300)
+            for n in range(1500, 0, -1):
                 below = x + n / below
             return density / below
         term, total, n = x, x, 1
