@@ -197,8 +197,11 @@ class HCMS(FieldReports, Sketch):
         return seeds, response, self.weights.keep, self.columns, self.n_buckets.bit_length() - 1
 
     def _counts_bytes(self, n):
-        """Tell whether n reports are counted in bytes first: they take an eighth of the memory of many counters."""
-        return self.n_counts >= _MANY and n >= self.n_counts // 4
+        """Tell whether n reports are counted in bytes first: they take an eighth of the memory of many counters.
+
+        (With two buckets of an odd number of hashes, counts have no such eighth.)
+        """
+        return self.n_counts >= _MANY and n >= self.n_counts // 4 and self.n_counts % 8 == 0
 
     def sent_counters(self, n):
         """Return (counts, None); or, of many reports, (counts whose last bytes are counters, a list of full ones)."""

@@ -19,6 +19,7 @@ MANY = HCMS(1.0, 9).block_rows + 1234
     (1 << 16, MANY, {}),  # counters are bytes first
     (1 << 16, 30_000, {"epsilon": 46.0}),  # two words a sign
     (1 << 20, 3000, {"n_hashes": 7, "n_buckets": 64}),
+    (1 << 16, 40_000, {"n_hashes": 32_769, "n_buckets": 2}),  # many counters, but no multiple of eight
     ("open", 3000, {}),
 ])
 @pytest.mark.parametrize("n_jobs", [None, 2])
