@@ -157,3 +157,11 @@ def lanes_of(words):
 def signed(size, sign):
     """Return a number with its sign; None for minus zero, so that there is one zero."""
     return (-size if size else None) if sign & 1 else size
+
+
+def __getattr__(name):
+    if name == "DiscreteLaplaceMechanism":  # (it was defined here, and pickles of then look for it here)
+        from dpestim.central.additive.discrete_laplace_mechanism import DiscreteLaplaceMechanism
+
+        return DiscreteLaplaceMechanism
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

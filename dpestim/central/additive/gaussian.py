@@ -147,3 +147,11 @@ def _envelope(last, n_digits):
 def _integer_thresholds():
     """Return the first 63 bits of those probabilities, up to the one whose bits are all 1: the number is at least 9."""
     return np.array([threshold(_at_most(k), 63) for k in range(10)], np.uint64)
+
+
+def __getattr__(name):
+    if name == "GaussianMechanism":  # (it was defined here, and pickles of then look for it here)
+        from dpestim.central.additive.gaussian_mechanism import GaussianMechanism
+
+        return GaussianMechanism
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
