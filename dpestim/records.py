@@ -5,13 +5,25 @@ first estimator is fitted. Here fields are looked at, and `__init__` alone is co
 other methods are the same functions for all classes.
 """
 
+import os
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields, is_dataclass, replace
 from operator import attrgetter
 from reprlib import recursive_repr
-from threading import Lock
+from threading import RLock
 from typing import dataclass_transform
 
-_lock = Lock()
+#: Held while a class is settled; once more by the same thread, where a signal handler or a finalizer settles another.
+_lock = RLock()
+
+
+def _after_fork():
+    """Make a new lock: the thread that held it is not in the child. (A class that it left half settled is settled.)"""
+    global _lock
+    _lock = RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @dataclass_transform(frozen_default=True)

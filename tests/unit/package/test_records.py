@@ -3,12 +3,15 @@
 import copy
 import dataclasses
 import inspect
+import os
 import pickle
+import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from dpestim import records
 from dpestim.records import record
 
 
@@ -175,3 +178,47 @@ def test_threads_ask_for_the_same_fields():
             made = [task.result() for task in [pool.submit(make) for _ in range(4)]]
         assert len(set(made)) == 1
         assert made[0][1:] == (True, True)
+
+
+def ask_while_another_is_settled(monkeypatch, meanwhile):
+    """Settle a class, and do something in the middle of it."""
+    real = records.dataclass
+
+    def settled_slowly(*args, **kwargs):
+        monkeypatch.setattr(records, "dataclass", real)
+        meanwhile()
+        return real(*args, **kwargs)
+
+    @record
+    class Late:
+        one: int
+
+    monkeypatch.setattr(records, "dataclass", settled_slowly)
+    assert Late(1) == Late(1)
+
+
+def test_a_signal_handler_makes_records_while_another_class_is_settled(monkeypatch):
+    made = []
+    task = threading.Thread(target=ask_while_another_is_settled, daemon=True,  # (it may hang)
+                            args=(monkeypatch, lambda: made.append(of(record)(1))))
+    task.start()
+    task.join(5)
+    assert len(made) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_a_child_that_was_forked_while_a_class_was_settled_makes_records(monkeypatch):
+    began, ends = threading.Event(), threading.Event()
+    task = threading.Thread(target=ask_while_another_is_settled, daemon=True,
+                            args=(monkeypatch, lambda: (began.set(), ends.wait(60))))
+    task.start()
+    began.wait()
+    try:
+        child = os.fork()
+        if not child:
+            signal.alarm(10)
+            os._exit(of(record)(1).first - 1)
+        assert os.waitpid(child, 0)[1] == 0
+    finally:
+        ends.set()
+        task.join()
