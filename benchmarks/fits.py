@@ -186,41 +186,42 @@ def sparse_predictions(settings):
         ).judge(settings, 1)
 
 
-#: Rounds of boosting where there is a delta.
-ROUNDS = 8
-
-
 def boosting_by_threads(settings):
     """Return the row of two threads beside one, and about what the machine allows: passes that wait for nobody, curves.
 
     Sums of a pass need scores that the curve before it moved, and the curve needs all sums of its pass: so curves are
     learned one after another, each by less arithmetic than a thread is worth waking for. In the limit everything else,
-    rows that are read and coded too, gains as much from two threads as a pass does where each keeps its own half of the
-    rows and nobody waits; of curves it has the kernel alone, and of noise and of Python nothing. No proof: where a
-    processor lends its units to others, passes gained 1.3 in one run and 2.0 in another, so that a fit may exceed it.
+    rows that are read and coded too, gains as much from two threads as the very passes of a fit do where each thread
+    keeps its own half of the rows and nobody waits; of curves it has the kernel alone, and of noise and of Python
+    nothing. No proof: rows are coded by other work, which may gain more, and gains differ from minute to minute.
     """
-    table, learned, learn = data(settings.n), [], curve.kernel.learn
-    runs = {}
-    for threads in (1, 2):
-        model = DPGradientBoostingClassifier(bounds=(-5.0, 5.0), classes=[False, True], delta=1e-6, n_jobs=threads)
-        runs[threads] = work(model, table["X"], table["classes"])
-        runs[f"passes {threads}"] = passes(table["classes"], threads)
-    with threadpool_limits(1):
-        times, _, repeats = interleave(runs, slow=10.0)
-    one, two = (times[f"passes {threads}"] / (ROUNDS * COLUMNS) * 1e3 for threads in (1, 2))
-    gain = one / two
+    table, learned, learn, passed = data(settings.n), [], curve.kernel.learn, []
+    runs = {threads: work(
+        DPGradientBoostingClassifier(bounds=(-5.0, 5.0), classes=[False, True], delta=1e-6, n_jobs=threads),
+        table["X"], table["classes"]) for threads in (1, 2)}
+    sum_residuals = boosting.sum_residuals
+
+    def kept(*args):
+        passed.append(args)
+        sum_residuals(*args)
 
     def timed(*args):
         start = time.perf_counter()
         learn(*args)
         learned.append(time.perf_counter() - start)
 
-    curve.kernel.learn = timed
+    boosting.sum_residuals, curve.kernel.learn = kept, timed
     try:
+        start = time.perf_counter()
         runs[1]()
+        taken = time.perf_counter() - start
     finally:
-        curve.kernel.learn = learn
-    alone = min(sum(learned) / times[1], 1.0)
+        boosting.sum_residuals, curve.kernel.learn = sum_residuals, learn
+    replays = {f"passes {threads}": passes(passed, threads) for threads in (1, 2)}
+    with threadpool_limits(1):
+        times, _, repeats = interleave({**runs, **replays}, slow=10.0)
+    one, two = (times[f"passes {threads}"] / len(passed) * 1e3 for threads in (1, 2))
+    gain, alone = one / two, min(sum(learned) / taken, 1.0)
     most = 1 / (alone + (1 - alone) / gain)
     return Row(
         f"DPGradientBoostingClassifier, {settings.n:,} x {COLUMNS}, 2 threads", times[2], peer="one thread",
@@ -231,25 +232,21 @@ def boosting_by_threads(settings):
     ).judge(settings, 1.7)
 
 
-def passes(classes, threads):
-    """Return a function that sums residuals as often as a fit does, after scores have moved, and nothing else.
+def passes(passed, threads):
+    """Return a function that does the passes of a fit again, and nothing else: what the kernel was handed, in turn.
 
-    Each thread does all of it for its own rows, as if their scores were those of no one else.
+    Each thread does all of them for its own rows, as if their scores were those of no one else.
     """
-    rng, n = np.random.default_rng(0), len(classes)
-    codes = rng.integers(0, 64, (COLUMNS, n), dtype=np.uint8)
-    targets, scores = classes.astype(float), np.zeros((n, 1))
-    change = np.zeros((256, 1))
-    change[:64] = rng.normal(scale=0.1, size=(64, 1))
-    changes = change, -change
+    scores = passed[0][-2]
+    n = len(scores)
 
     def rows(first, last):
         sums = np.zeros((256, 1), np.int64)
-        for k in range(ROUNDS * COLUMNS):
-            before, term = (k - 1) % COLUMNS, k % COLUMNS
-            boosting.sum_residuals(codes[before], changes[k % 2], codes[term], targets, 1, first, last, scores, sums)
+        for before, change, codes, targets, kind, *_ in passed:
+            boosting.sum_residuals(before, change, codes, targets, kind, first, last, scores, sums)
 
     def run():
+        scores[:] = 0.0
         helpers = [Thread(target=rows, args=(n * k // threads, n * (k + 1) // threads)) for k in range(1, threads)]
         for helper in helpers:
             helper.start()

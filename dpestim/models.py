@@ -179,7 +179,8 @@ class PrivateModel(PrivateEstimator):
         """Raise ValueError, which names the column, for a value that is not finite, or missing where none may be."""
         names = getattr(self, "feature_names_in_", None)
         refuse_infinite(rows, [f"column {j if names is None else repr(names[j])}" for j in range(rows.shape[1])],
-                        self._advice, missing=self._missing_in(rows.shape[1], reset))
+                        self._advice, missing=self._missing_in(rows.shape[1], reset),
+                        n_jobs=getattr(self, "n_jobs", None))
 
     def _checked_columns(self, X, *, reset):
         """Return (columns of categories, how many rows there are); strict mode looks at nothing but dtype and shape."""

@@ -34,7 +34,7 @@ def run(task, n_blocks, n_jobs=None, pieces=1, most=None):
     begun by then is not waited for: on a busy machine many threads are hardly slower than one. `most`: so many threads
     at most, because more would take longer.
     """
-    n = _threads(n_blocks, n_jobs, most)
+    n = threads(n_blocks, n_jobs, most)
     if n <= 1:
         return [task(0, n_blocks)]
     n_runs = min(n * pieces, n_blocks)
@@ -53,7 +53,7 @@ def walk(start, n_steps, n_jobs=None, most=None):
     Whoever is free takes the next step: processors that share units or have other work differ by a fifth and more, and
     of two equal runs the slower one would be waited for. What a thread keeps from step to step, `start` makes.
     """
-    n = _threads(n_steps, n_jobs, most)
+    n = threads(n_steps, n_jobs, most)
     if n > 1:
         _share(n, n_steps, start)
         return
@@ -62,8 +62,8 @@ def walk(start, n_steps, n_jobs=None, most=None):
         step(k)
 
 
-def _threads(n_steps, n_jobs, most):
-    """Return how many threads share the steps."""
+def threads(n_steps, n_jobs=None, most=None):
+    """Return how many threads `walk` shares so many steps among."""
     return min(effective_n_jobs(n_jobs), n_steps, n_steps if most is None else most) if n_steps > 1 else 1
 
 

@@ -29,6 +29,8 @@ from dpestim.records import record
 _BITS = 16
 #: Rows that a thread takes at a time, at least; codes of bins there may be.
 _BLOCK, _CODES = 1 << 14, 256
+#: Pieces for each thread that a pass over rows is cut into.
+_PIECES = 4
 #: Counts take this part of what is spent: of the squares, where noise is Gaussian; where it is not (True), of epsilon.
 _COUNTS = {False: Fraction(1, 10), True: Fraction(1, 3)}
 #: The sum of squares takes this part of the rest, likewise; its largest entry keeps sums of 2^36 rows in 64 bits.
@@ -252,7 +254,8 @@ class Histograms:
             kernel.sum_residuals(before, change, codes, self._targets, self._kind, *ends, self._scores, sums)
             return sums
 
-        sums = parallel.run(task, -(-len(codes) // _BLOCK), self._n_jobs)
+        # (in pieces, as a pass ends with its slowest thread, and processors that have other work differ)
+        sums = parallel.run(task, -(-len(codes) // _BLOCK), self._n_jobs, _PIECES)
         self._pending = None
         return np.sum(sums, axis=0)
 

@@ -56,26 +56,40 @@ def all_finite(rows):
     return rows.size <= _FEW and bool(np.isfinite(rows).all())
 
 
-def refuse_infinite(rows, names, advice=FILL, *, missing=False):
+def refuse_infinite(rows, names, advice=FILL, *, missing=False, n_jobs=None):
     """Raise ValueError that names the column where a value is not finite, and ends with advice.
 
-    With `missing`, a value may be NaN: in all columns, or where an array of one entry for each column says so.
+    With `missing`, a value may be NaN: in all columns, or where an array of one entry for each column says so. Which
+    column is named does not depend on how many threads look.
     """
     if rows.dtype.kind in "biu":
         return
-    for at in range(0, len(rows), _ROWS):
-        block = rows[at : at + _ROWS]
-        with np.errstate(all="ignore"):
-            finite = np.isfinite(block.sum(dtype=np.float64))  # a finite sum saves the temporary array
-        if finite:
-            continue
-        known = np.isfinite(block) | (np.isnan(block) & np.asarray(missing))
-        if not known.all():
-            at = int(np.argmin(known.all(axis=0)))
-            bad, gone = names[at], bool(np.broadcast_to(missing, block.shape[1])[at])
-            where, may = bad if bad == "X" else f"{bad} of X", " or NaN" if gone else ""
-            raise ValueError(f"{where} contains {'' if gone else 'NaN or '}infinity: every value must be "
-                             f"finite{may}{advice}")
+
+    def first_bad(first, last):
+        for at in range(first * _ROWS, min(last * _ROWS, len(rows)), _ROWS):
+            block = rows[at : at + _ROWS]
+            with np.errstate(all="ignore"):
+                finite = np.isfinite(block.sum(dtype=np.float64))  # a finite sum saves the temporary array
+            if finite:
+                continue
+            known = np.isfinite(block) | (np.isnan(block) & np.asarray(missing))
+            if not known.all():
+                return int(np.argmin(known.all(axis=0)))
+        return None
+
+    n_blocks = -(-len(rows) // _ROWS)
+    if n_jobs is None or n_blocks < 2:
+        found = [first_bad(0, n_blocks)]
+    else:
+        from dpestim import parallel  # (a library that few rows do without)
+
+        found = parallel.run(first_bad, n_blocks, n_jobs)
+    found = [j for j in found if j is not None]
+    if found:
+        bad, gone = names[found[0]], bool(np.broadcast_to(missing, rows.shape[1])[found[0]])
+        where, may = bad if bad == "X" else f"{bad} of X", " or NaN" if gone else ""
+        raise ValueError(f"{where} contains {'' if gone else 'NaN or '}infinity: every value must be "
+                         f"finite{may}{advice}")
 
 
 def number_column(values, n_rows, name):

@@ -190,10 +190,10 @@ class Columns:
                 totals.append(_counted_unsent(column, number, values, source, first, n_jobs))
                 continue
 
-            def start(law=column.law, parts=parts):
+            def start(tile, law=column.law, parts=parts):
                 counts = np.zeros(law.n_counts, np.int64)
                 parts.append(counts)
-                report = np.empty((law.counted_rows, law.report_width), law.report_dtype)
+                report = np.empty((tile, law.report_width), law.report_dtype)
 
                 def add(rows, n, fill):
                     fill(report[:n])
@@ -290,7 +290,7 @@ def write_column(column, number, values, part, source, first, n_jobs):
             fill(report)
             part[rows] = report
 
-    _each_block(column, values, source, number, first, n_jobs, lambda: write)
+    _each_block(column, values, source, number, first, n_jobs, lambda tile: write)
 
 
 def counts_unsent(law):
@@ -338,16 +338,19 @@ def _worth(law, n_rows, ns):
 
 
 def _each_block(column, values, source, number, first, n_jobs, start, most=None):
-    """Hand ``start()(rows, n, fill)`` every tile of a block, a block or several; ``fill(report)`` writes n reports.
+    """Hand ``start(tile)(rows, n, fill)`` a tile of at most so many rows: a part of a block, a block or several.
 
-    `start` is called once for each thread, and threads are at most so many.
+    ``fill(report)`` writes n reports. `start` is called once for each thread, and threads are at most so many. Several
+    take whole blocks: they would wait for each other's turn in Python more often than a block's fresh pages are worth.
     """
     size, tile = column.law.block_rows, column.law.counted_rows
     together, stop, first_block = max(1, tile // size), first + len(values), first // size
-    stop_block = -(-stop // size)
+    n_steps = -(-(-(-stop // size) - first_block) // together)
+    if parallel.threads(n_steps, n_jobs, most) > 1:
+        tile = max(tile, size)
 
     def start_thread():
-        receive, privatize, reader = start(), column.privatizer(), source.reader()
+        receive, privatize, reader = start(tile), column.privatizer(), source.reader()
 
         def fill(reports, row):
             while len(reports):
@@ -367,7 +370,7 @@ def _each_block(column, values, source, number, first, n_jobs, start, most=None)
 
         return step
 
-    parallel.walk(start_thread, -((first_block - stop_block) // together), n_jobs, most)
+    parallel.walk(start_thread, n_steps, n_jobs, most)
 
 
 def _side_by_side(widths):

@@ -22,6 +22,7 @@ from dpestim.inputs import (
     label_codes,
     number_column,
     number_rows,
+    refuse_infinite,
 )
 from dpestim.linear_model import DPLinearRegression, DPLogisticRegression
 from dpestim.local import LDPNaiveBayes, PMTransformer
@@ -460,3 +461,19 @@ def test_where_values_are_missing_messages_say_what_to_do():
             call()
     with pytest.raises(ValueError, match="Leave out rows without a target"):
         DPLinearRegression(1.0, bounds=(0, 100), target_bounds=(0, 1)).fit([[1.0], [2.0]], [0.5, np.nan])
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1, 2])
+def test_threads_name_the_first_column_that_is_not_finite(n_jobs):
+    """Blocks that other threads look at are refused, too, and the first of them is named whoever finds it first."""
+    rows = np.zeros((300_000, 3))
+    refuse_infinite(rows, ["a", "b", "c"], n_jobs=n_jobs)
+    rows[-1, 2] = np.inf
+    with pytest.raises(ValueError, match="c of X"):
+        refuse_infinite(rows, ["a", "b", "c"], n_jobs=n_jobs)
+    rows[:2, 0], rows[70_000, 1] = np.nan, np.nan
+    with pytest.raises(ValueError, match="a of X"):
+        refuse_infinite(rows, ["a", "b", "c"], n_jobs=n_jobs)
+    with pytest.raises(ValueError, match="b of X contains NaN or inf"):
+        refuse_infinite(rows, ["a", "b", "c"], missing=np.array([True, False, True]), n_jobs=n_jobs)
+    refuse_infinite(rows[:-1], ["a", "b", "c"], missing=True, n_jobs=n_jobs)

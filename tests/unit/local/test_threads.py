@@ -40,8 +40,8 @@ def test_there_are_no_more_threads_than_are_of_use(most, wanted):
 def test_threads_with_more_counters_than_rows_are_not_begun(monkeypatch, aggregates):
     """Each thread clears counters of its own, and adds them up: for few rows that takes longer than counting them."""
     asked = []
-    threads = parallel._threads
-    monkeypatch.setattr(parallel, "_threads", lambda *args: asked.append(args[-1]) or threads(*args))
+    threads = parallel.threads
+    monkeypatch.setattr(parallel, "threads", lambda *args: asked.append(args[-1]) or threads(*args))
     X = np.zeros((1000, 1), int)
     for d, enough in ((1 << 20, False), (16, True)):
         est = HCMSFrequencyEstimator(1.0, categories=[np.arange(d)], n_jobs=2)
@@ -49,6 +49,23 @@ def test_threads_with_more_counters_than_rows_are_not_begun(monkeypatch, aggrega
         asked.clear()
         est.aggregate(reports) if aggregates else est.fit(X)
         assert [most > 1 for most in asked if most is not None] == [enough]
+
+
+@pytest.mark.parametrize("verb", ["fit", "privatize"])
+def test_several_threads_take_whole_blocks_where_one_takes_parts(monkeypatch, verb):
+    """Words and reports are the same; but between two parts threads wait for the interpreter's lock."""
+    est = GRRFrequencyEstimator(1.0, categories=[range(5)], random_state=0)
+    law, sizes, results = est.randomizer(), [], []
+    X = np.arange(2 * law.block_rows + 1000)[:, None] % 5
+    privatize = type(law).privatize
+    monkeypatch.setattr(type(law), "privatize", lambda *args: sizes.append(len(args[1])) or privatize(*args))
+    for n_jobs, most in ((1, law.counted_rows), (2, law.block_rows)):
+        sizes.clear()
+        done = getattr(est.set_params(n_jobs=n_jobs), verb)(X)
+        assert max(sizes) == most
+        results.append(done if verb == "privatize" else done._counts[0].copy())
+    assert law.counted_rows < law.block_rows
+    np.testing.assert_array_equal(*results)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3])
