@@ -24,6 +24,7 @@ cdef extern from "sketch.h" nogil:
                              uint32_t *places) noexcept
     size_t dpestim_sketch_bits(const uint8_t *reports, size_t n, size_t width, size_t k, uint8_t *lanes,
                                uint8_t *waiting) noexcept
+    void dpestim_sketch_add_64(const uint32_t *places, size_t n, int64_t *counts) noexcept
     size_t dpestim_sketch_add(const uint32_t *places, size_t n, uint8_t *lanes, uint32_t *full, size_t room) noexcept
     void dpestim_sketch_widen(int64_t *counts, size_t n) noexcept
     void dpestim_sketch_write_8(const uint32_t *places, size_t n, int log_m, uint8_t *out) noexcept
@@ -295,10 +296,8 @@ cdef int _release(Counters *held) except -1:
 
 
 cdef inline void _add(Counters *held, const uint32_t *places, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
     if held.lanes == NULL:
-        for i in range(n):
-            held.counts[places[i]] += 1
+        dpestim_sketch_add_64(places, n, held.counts)
     else:
         held.n_full += dpestim_sketch_add(places, n, held.lanes, held.full + held.n_full, held.room - held.n_full)
 

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 from dpestim import lazy
 
 if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
-    from dpestim.inputs.categories import CategoryEncoder, first_equals, integer_range, smallest_dtype
+    from dpestim.inputs.categories import CategoryEncoder, first_equals, integer_range, ranges_read_once, smallest_dtype
     from dpestim.inputs.clipped import clipped_rows, longest, row_shape
     from dpestim.inputs.columns import is_missing
     from dpestim.inputs.declared import (
@@ -61,7 +61,7 @@ if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
     from dpestim.inputs.sparse import SparseRows, is_sparse, sparse_rows
 
 __getattr__, __dir__ = lazy.attach(__name__, {
-    "categories": "CategoryEncoder first_equals integer_range smallest_dtype",
+    "categories": "CategoryEncoder first_equals integer_range ranges_read_once smallest_dtype",
     "clipped": "clipped_rows longest row_shape",
     "columns": "is_missing",
     "declared": "check_target classes_of in_order is_by_column keys_of lists_of name_of_target names_of_columns "
@@ -84,6 +84,6 @@ __all__ = [
     "checked_classes", "class_array", "classes_of", "clipped_rows", "columns_of", "first_equals", "in_order",
     "integer_range", "is_by_column", "is_missing", "is_sparse", "keys_of", "label_codes", "learn_categories",
     "lists_of", "longest", "name_of_target", "names_of_columns", "number_column", "number_rows", "pair_of", "pairs_of",
-    "read_pairs", "refuse_infinite", "row_shape", "settle", "smallest_dtype", "sparse_rows", "target_numbers",
-    "target_pair",
+    "ranges_read_once", "read_pairs", "refuse_infinite", "row_shape", "settle", "smallest_dtype", "sparse_rows",
+    "target_numbers", "target_pair",
 ]

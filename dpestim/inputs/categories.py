@@ -3,6 +3,8 @@
 import datetime
 import math
 import warnings
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 
@@ -399,8 +401,38 @@ def _as_unsigned(column):
     return column.view(_UNSIGNED[column.dtype.itemsize])
 
 
+#: (array, its range) of arrays that were looked at in one reading of parameters, or None where none is under way.
+_ranges_read = ContextVar("_ranges_read", default=None)
+
+
+@contextmanager
+def ranges_read_once():
+    """Look at each array once in a block, in which nobody changes it: a long list of values takes as long as a kernel.
+
+    Arrays are kept until the end, so that no other one is at the place of one of them.
+    """
+    token = _ranges_read.set([])
+    try:
+        yield
+    finally:
+        _ranges_read.reset(token)
+
+
 def integer_range(categories):
     """Return (dtype, as text, first, how many) of an array of integers that go up in steps of 1, else None."""
+    known = _ranges_read.get()
+    if known is None:
+        return _integer_range(categories)
+    for array, found in known:
+        if array is categories:
+            return found
+    found = _integer_range(categories)
+    if found is not None:
+        known.append((categories, found))
+    return found
+
+
+def _integer_range(categories):
     if type(categories) is not np.ndarray or categories.ndim != 1 or categories.dtype.kind not in "iub" or (
         len(categories) < 2 or not categories.dtype.isnative
     ):

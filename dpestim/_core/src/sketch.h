@@ -48,6 +48,11 @@ DPESTIM_WIDE static void dpestim_sketch_sent(const uint32_t *restrict cells, con
     }
 }
 
+/* Adds 1 to the count of each place. */
+static inline void dpestim_sketch_add_64(const uint32_t *restrict places, size_t n, int64_t *restrict counts) {
+    for (size_t i = 0; i < n; i++) counts[places[i]]++;
+}
+
 /* Adds 1 to the byte of each place; writes the places of those that overflow, as many as there is room for, and returns
  * how many they are. */
 static inline size_t dpestim_sketch_add(const uint32_t *restrict places, size_t n, uint8_t *restrict lanes,
