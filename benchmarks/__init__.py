@@ -32,6 +32,7 @@ stays.
   "vector" the operations on 32-bit lanes a second of a single-precision matrix product, a multiply-add being two (a
   proxy: float pipes are not integer pipes).
   The share is the time that the row's unavoidable bytes or lane operations would take, divided by our time.
+  "reads" is a NumPy sum of the row's own data, as often as they must be read.
 * **Threads** stand beside what two threads of this machine gain, measured in the same repeats: in drawing keystream, in
   vector arithmetic and in reading memory. Where SHA-256 does not scale (five attempts), the machine was busy or has no
   second core, and the row is not judged.
@@ -46,11 +47,14 @@ SDLDP paper again (its package is `sdldp/`), with pictures and a table of what i
 Mechanisms come from the registry (`dpestim.base.all_estimators`): a newcomer is timed with no line here. A baseline for
 it is one entry in ``frequencies.PEERS``.
 
-Files: `_harness.py` (repeats, limits, header, table), `frequencies.py` (mechanisms, latency), `threads.py` (two of them
-beside one), `family.py` (kernels of single mechanisms), `numbers.py` (piecewise mechanisms, expectation maximisation),
-`logistic.py` (one model, narrow, wide and sparse), `shuffle.py` (protocols and bounds), `fits.py` (each model and
-transformer beside its namesake), `memory.py` (one fit, and a stream of batches), `words.py` (random words),
-`encoding.py` (columns of strings), `keyvalue.py` (sets of pairs), `profile.py` (where the time of `fit` goes),
-`distributed.py` (what Dask and Spark add to a bare loop), `attributes.py` (designs of joint tables, models from them,
-times of many columns).
+Files: `_harness.py` (repeats, limits, header, table), `frequencies.py` (mechanisms), `one_record.py` (one record on a
+client, a part of `frequencies.py`), `threads.py` (two of them beside one), `family.py` (kernels of single mechanisms),
+`sketches.py` (count-mean sketches of 2^20 values), `numbers.py` (piecewise mechanisms, expectation maximisation),
+`rows.py` (several numbers of a row), `vectors.py` (PrivUnit), `logistic.py` (one model, narrow, wide and sparse),
+`shuffle.py` (protocols and bounds), `statistics.py` (means, quantiles, histograms), `fits.py` (each model and
+transformer beside its namesake, predictions, boosting by two threads), `plans.py` (plans of surveys), `ledger.py` (an
+entry of a budget), `starts.py` (import and first fit), `memory.py` (one fit, and a stream of batches), `words.py`
+(random words), `encoding.py` (columns of strings), `keyvalue.py` (sets of pairs), `profile.py` (where the time of `fit`
+goes), `distributed.py` (what Dask and Spark add to a bare loop), `attributes.py` (designs of joint tables, models from
+them, times of many columns).
 """

@@ -56,6 +56,7 @@ def rows(settings):
         more = statistics.median(processor[entry][1:]) - statistics.median(processor[control][1:])
         row = Row(f"ledger entry, durability={durability!r}", ours=ours, peer="bare SQLite, the same row, no account",
                   baseline=plain, ratio=plain / ours, target=f"<{LARGEST * 1e6:g} us", repeats=repeats,
+                  limit="least account", share=limit / ours,
                   note=f"fastest {min(times[entry]) * 1e6:.0f} us, of SQLite {min(times[control]) * 1e6:.0f} us; the "
                        f"account takes {more * 1e6:.0f} us of the processor; limit: the least that any account "
                        f"in one SQLite file does: {limit * 1e6:.0f} us, {plain / limit:.2f}x")

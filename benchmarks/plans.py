@@ -37,9 +37,12 @@ def rows(settings):
         return [np.mean(law.variance(n, even)) for law in laws for n in (1, 1 << 40)]
 
     times, _, repeats = interleave({"ours": fresh, "all": all_frequencies})
-    yield Row(f"plan, {d:,} categories (goal {LARGE_GOAL:g} s)", ours=times["ours"],
-              peer="variances of all frequencies", baseline=times["all"], ratio=times["all"] / times["ours"],
-              repeats=repeats).judge(settings, 1)
+    row = Row(f"plan, {d:,} categories", ours=times["ours"], peer="variances of all frequencies",
+              baseline=times["all"], ratio=times["all"] / times["ours"], target=f"<{LARGE_GOAL * 1e3:g} ms",
+              repeats=repeats)
+    if not settings.quick:
+        row.met = row.ours < LARGE_GOAL
+    yield row
     calls = 1 if settings.quick else 5
     spent = [float(subprocess.run([sys.executable, "-c", _FIRST], check=True, capture_output=True, text=True).stdout)
              for _ in range(calls)]

@@ -22,13 +22,13 @@ def rows(settings):
     rng = np.random.default_rng(0)
     values, bits = rng.uniform(size=(n, 1)), (rng.random((n, 1)) < 0.3).astype(np.uint8)
     codes = rng.integers(0, 100, (n, 1))
-    yield _row("BooleanSum, fit", n, BooleanSum(1.0, delta=DELTA), bits, "vectorised flips", _flips,
+    yield _row(f"BooleanSum, fit, {n:,}", n, BooleanSum(1.0, delta=DELTA), bits, "vectorised flips", _flips,
                _flips_at_once).judge(settings, TARGET)
-    yield _row("RealSum, split and mix, fit", n, RealSum(1.0, delta=DELTA, bounds=(0, 1)), values,
+    yield _row(f"RealSum, split and mix, fit, {n:,}", n, RealSum(1.0, delta=DELTA, bounds=(0, 1)), values,
                "Generator.negative_binomial and shares", _shares)
-    yield _row("RealSum, one level, fit", n, RealSum(1.0, delta=DELTA, bounds=(0, 1), protocol="balle"), values,
+    yield _row(f"RealSum, one level, fit, {n:,}", n, RealSum(1.0, delta=DELTA, bounds=(0, 1), protocol="balle"), values,
                "vectorised levels", _levels)
-    yield _row("ShuffledHistogram, d = 100, fit", n,
+    yield _row(f"ShuffledHistogram, fit, {n:,} x 100", n,
                ShuffledHistogram(1.0, delta=DELTA, categories=[np.arange(100)]), codes, "vectorised fakes", _fakes,
                _fakes_at_once).judge(settings, TARGET)
     times, _, repeats = interleave({"ours": lambda: clones(10**9, 1.0, DELTA)})
@@ -48,8 +48,11 @@ def _row(title, n, protocol, X, peer, baseline, at_once=None):
     times, _, repeats = interleave({"ours": lambda: protocol.fit(X), **{
         name: lambda function=function: function(rng, X[:, 0], law) for name, function in peers.items()}})
     note = f"counts with binomial noise, without the messages: {times['at once'] * 1e3:.2f} ms" if at_once else ""
-    return Row(title, ours=times["ours"], peer=peer, baseline=times["numpy"], ratio=times["numpy"] / times["ours"],
-               repeats=repeats, note=note)
+    row = Row(title, ours=times["ours"], peer=peer, baseline=times["numpy"], ratio=times["numpy"] / times["ours"],
+              repeats=repeats, note=note)
+    if at_once:
+        row.limit, row.share = "counts alone", times["at once"] / times["ours"]
+    return row
 
 
 def _flips(rng, bits, law):

@@ -25,7 +25,7 @@ def rows(settings):
                lambda: [exponential(few, q, 1 / 3, -5, 5, rng) for q in quartiles])
     for name, exact in (("mean", np.mean), ("sum", np.sum), ("var", np.var), ("std", np.std)):
         yield _row(settings, name, len(few), f"numpy.{name} of clipped rows (exact)", 1, lambda name=name: getattr(
-            statistics, name)(few, **ends), lambda exact=exact: exact(np.clip(few, -5, 5)))
+            statistics, name)(few, **ends), lambda exact=exact: exact(np.clip(few, -5, 5)), reads=few)
         if settings.short:
             return
     others = np.ones(1 << (20 if settings.quick else 26))  # (more than caches hold, which are full of it then)
@@ -34,7 +34,7 @@ def rows(settings):
     del others
     # (ten times as many rows do not fit into the cache)
     yield _row(settings, "mean", len(x), "numpy.mean of clipped rows (exact)", 1,
-               lambda: statistics.mean(x, **ends), lambda: np.clip(x, -5, 5).mean())
+               lambda: statistics.mean(x, **ends), lambda: np.clip(x, -5, 5).mean(), reads=x)
     table = x.reshape(-1, 20)
     for kind, columns in (("", table), (" in Fortran's order", np.asfortranarray(table))):
         yield _row(settings, f"means of 20 columns{kind}", len(table), "numpy.mean of clipped rows (exact)", 1,
@@ -52,13 +52,16 @@ def exponential(x, q, epsilon, low, high, rng):
     return rng.uniform(ends[k], ends[k + 1])
 
 
-def _row(settings, name, n, peer, target, ours, numpy, before=None):
-    contestants = {"ours": ours, "numpy": numpy, **({} if before is None else {"limit": limit("memory")})}
+def _row(settings, name, n, peer, target, ours, numpy, before=None, reads=None):
+    contestants = {"ours": ours, "numpy": numpy, **({} if before is None else {"limit": limit("memory")}),
+                   **({} if reads is None else {"reads": reads.sum})}
     times, _, repeats = interleave(contestants, before=before)
     row = Row(f"{name} of {n:,} rows", ours=times["ours"], peer=peer, baseline=times["numpy"],
               ratio=times["numpy"] / times["ours"], repeats=repeats)
     if before is not None:
         row.limit, row.share = "memory", share("memory", times["limit"], 8 * n, times["ours"])
+    if reads is not None:  # (from where they are: the caches hold few rows)
+        row.limit, row.share = "reads", times["reads"] / times["ours"]
     if target:
         row.judge(settings, target)
     return row

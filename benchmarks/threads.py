@@ -117,6 +117,7 @@ def thread_row(settings, name, cls, machine):
         case.check(results[count]._counts[0], f"{name} with {count} threads")
     row.ours, row.baseline, row.ratio = times["2"], times["1"], times["1"] / times["2"]
     most = machine.most(times, times["1"], case.X.nbytes, 8 * case.n * case.randomizer.n_words)
+    row.limit, row.share = "both threads", row.ratio / most
     row.note = f"of at most {most:.2f}x: " + ", ".join(f"{kind} {gain:.2f}x" for kind, gain in gains.items())
     row.judge(settings, round(min(TARGET, SHARE * most), 2))
     if control < LEAST_CONTROL:

@@ -8,7 +8,8 @@ import numpy as np
 
 #: Attributes that say what a law is made from, or how it works here, and nothing about the drawing.
 _OTHER = frozenset(("arguments", "epsilon", "slack", "notes", "promises", "report_width", "block_words", "tile_words",
-                    "n_words", "n_counts", "field_limits", "p_star", "q_star", "p_stars", "q_stars", "bias", "_frozen"))
+                    "n_words", "n_spare", "n_counts", "field_limits", "p_star", "q_star", "p_stars", "q_stars", "bias",
+                    "_frozen"))
 
 
 def constants_of(law):

@@ -24,7 +24,7 @@ from dpestim.privacy.handles import Handle
 from dpestim.privacy.handles import rebuilt as _handle  # noqa: F401 (its name in pickles that are older than its module)
 from dpestim.privacy.neighbours import Neighbours
 from dpestim.privacy.shown import ShownLedger
-from dpestim.privacy.store import create, real_path, remember, sweep, temporary_path, transaction
+from dpestim.privacy.store import create, real_path, remember, sweep, temporary_path, transacted
 
 _DURABILITIES = ("full", "fast")
 #: (path, UUID) -> the most entries that this process has seen there
@@ -273,14 +273,18 @@ class Ledger(Handle, ShownLedger):
 
     def _entered(self, use, *arguments, write=True):
         """Return what comes of adding to the file, or only asking, in one transaction."""
-        with transaction(self.path, self.durability, write) as file:
-            entering = Entering(file, self._state(file), self.path, self.users, self._draws_on())
-            found = use(entering, *arguments)
-            file.known = entering.state
-        key, length = (self.path, self.uuid), entering.state.length
+        found, length = transacted(self.path, self.durability, write, self._added, use, arguments)
+        key = self.path, self.uuid
         if length > _longest.get(key, 0):  # (another thread may have been faster)
             _longest[key] = length
         return found
+
+    def _added(self, file, use, arguments):
+        """Return (what comes of adding, how many entries there are then)."""
+        entering = Entering(file, self._state(file), self.path, self.users, self._draws_on())
+        found = use(entering, *arguments)
+        file.known = entering.state
+        return found, entering.state.length
 
     def detach(self, estimator):
         """Stop paying for an estimator, Pipeline or search and all estimators in it; returns it.
@@ -308,10 +312,8 @@ class Ledger(Handle, ShownLedger):
         where all releases are pure and their epsilons add up to no more, it is the sum, and delta is 0. Takes time
         linear in the number of entries.
         """
-        with self._transaction(write=False) as file, account.suspicious(self.path):
-            state = self._state(file)
-            find = "SELECT DISTINCT model, seeded FROM entries WHERE kind = 'release'"
-            seen = file.execute(find).fetchall()
+        state, seen, plain = self._reading(self._releases)
+        with account.suspicious(self.path):
             models, seeds = {str(model) for model, _ in seen}, {seeded for _, seeded in seen}
             notes = () if seen else ("Nothing has been charged yet.",)
             relaxation = state.terms["relaxation"]
@@ -319,7 +321,6 @@ class Ledger(Handle, ShownLedger):
                 notes += (f"This is the epsilon under the relaxation {relaxation}; without the relaxation there may be "
                           "no guarantee.",)
             budget = number(state.terms["epsilon"]), number(state.terms["delta"])
-            plain = account.plain_sum(file, state)
         # outside: what fails here is no damage of the file
         epsilon, delta, curve, more = state.layout.way.promise(state.spent, state.budget, *budget, plain)
         with account.suspicious(self.path):
@@ -343,10 +344,10 @@ class Ledger(Handle, ShownLedger):
         What is charged adds up to what is spent: a ``"reservation"`` counts, and what is ``"given back"`` of one, to
         releases that draw on it or at its end, is negative.
         """
-        with self._transaction(write=False) as file, account.suspicious(self.path):
-            layout = self._state(file).layout
+        state, rows = self._reading(self._rows)
+        with account.suspicious(self.path):
+            layout = state.layout
             names = ("number", *layout.entry)
-            rows = file.execute("SELECT * FROM entries ORDER BY number").fetchall()
             out = [{**dict(zip(names, row)), "hash": row[-1]} for row in rows]
             for entry in out:
                 entry["columns"] = json.loads(entry["columns"])
@@ -368,10 +369,7 @@ class Ledger(Handle, ShownLedger):
         The chain shows that entries were changed or removed to whoever kept an earlier head (printed by `report`). It
         cannot show that the whole file was replaced.
         """
-        with self._transaction(write=False) as file:
-            state = self._state(file)
-            rows = file.execute("SELECT * FROM entries ORDER BY number").fetchall()
-            totals = file.execute("SELECT * FROM totals").fetchall()
+        (state, rows), totals = self._reading(self._rows_and_totals)
         return account.verify(state, rows, totals, self.path)
 
     # ---------------------------------------------------------------- the block, copies, pickles
@@ -393,11 +391,25 @@ class Ledger(Handle, ShownLedger):
         create(self.path, layout.schema, layout.insert_terms, [terms[name] for name in layout.terms])
 
     def _read(self):
-        with self._transaction(write=False) as file:
-            return self._state(file)
+        return self._reading(self._state)
 
-    def _transaction(self, write=True):
-        return transaction(self.path, self.durability, write)
+    def _reading(self, use):
+        """Return what comes of ``use(file)``, in one transaction that changes nothing."""
+        return transacted(self.path, self.durability, False, use)
+
+    def _releases(self, file):
+        """Return the state, (model, seeded) of all releases, and their plain sum."""
+        state = self._state(file)
+        with account.suspicious(self.path):
+            find = "SELECT DISTINCT model, seeded FROM entries WHERE kind = 'release'"
+            return state, file.execute(find).fetchall(), account.plain_sum(file, state)
+
+    def _rows(self, file):
+        """Return the state, and all entries."""
+        return self._state(file), file.execute("SELECT * FROM entries ORDER BY number").fetchall()
+
+    def _rows_and_totals(self, file):
+        return self._rows(file), file.execute("SELECT * FROM totals").fetchall()
 
     def _state(self, file):
         """Return what holds after the last entry, checked, inside a transaction."""

@@ -195,77 +195,57 @@ class _File:
         self.known = None  # for the caller: forgotten whenever a transaction fails
 
 
-class transaction:
-    """Yield a `_File` in one transaction, which an exception rolls back; what SQLite raises becomes LedgerError.
+def transacted(path, durability, write, use, *arguments):
+    """Return ``use(file, *arguments)``, `file` a `_File`, done in one transaction, which an exception rolls back.
 
-    (A class, as a generator would cost each charge three more calls.)
+    What SQLite raises becomes LedgerError. (A call and no block of ``with``: an interrupt may end a class's `__exit__`
+    before its first step, and the lock would be held for good.)
     """
-
-    __slots__ = ("_durability", "_file", "_lock", "_path", "_write")
-
-    def __init__(self, path, durability, write):
-        self._path, self._durability, self._write = path, durability, write
-        self._file, self._lock = None, _locks.get(path) or _lock_of(path)
-
-    def __enter__(self):
-        self._lock.acquire()
+    with _locks.get(path) or _lock_of(path):
+        file, done = None, False
         try:
-            file = self._file = _connect(self._path, self._durability, self._write)
+            file = _connect(path, durability, write)
             # the last one could not be ended for an interrupt; or it goes on in this thread, and this is a signal
             # handler, or a block that is collected: what it does from now on must fail, all of it
             if file.connection.in_transaction:
-                _disconnect(self._path)
-                file = self._file = _connect(self._path, self._durability, self._write)
-            file.execute("BEGIN IMMEDIATE" if self._write else "BEGIN")
-            return file
-        except BaseException as error:
-            self._fail(error)
-            raise
-
-    def __exit__(self, kind, error, trace):
-        if error is not None:
-            self._fail(error)
-            return
-        try:
-            self._file.execute("COMMIT")
-        except BaseException as own:
-            self._fail(own)
-            raise
-        try:
-            if self._write:
-                self._file.size = os.stat(self._path).st_size
-        except OSError:  # gone already: the next one to charge will say so
-            self._file.known = None
-        finally:
-            self._lock.release()
-
-    def _fail(self, error):
-        """End what failed, and raise what is said of an error of SQLite."""
-        import sqlite3
-
-        file, path = self._file, self._path
-        try:
-            if isinstance(error, sqlite3.OperationalError):
-                if "locked" in str(error):
-                    raise LedgerError(f"{path} was locked by other processes for {_PATIENCE} s: try again") from error
-                raise LedgerError(f"{path} cannot be used as a ledger: {error}") from error
-            if isinstance(error, sqlite3.ProgrammingError):
-                if file is None or _connections.get(path) is file:
-                    raise LedgerError(f"{path} cannot be used as a ledger: {error}") from error
-                raise LedgerError(f"{path} was used by a signal handler or a finalizer during this operation, which "
-                                  "was not entered: try again") from error
-            if isinstance(error, sqlite3.Error | UnicodeDecodeError):  # (SQLite's own words quote the damage)
                 _disconnect(path)
-                file = None
-                raise LedgerError(f"{path} is not a ledger, or is damaged ({error}): restore a backup") from error
-        finally:
-            try:
-                if file is not None:
+                file = _connect(path, durability, write)
+            file.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            found = use(file, *arguments)
+            file.execute("COMMIT")
+            done = True
+            if write:
+                try:
+                    file.size = os.stat(path).st_size
+                except OSError:  # gone already: the next one to charge will say so
                     file.known = None
-                    if _connections.get(path) is file and file.connection.in_transaction:
-                        file.execute("ROLLBACK")
-            finally:
-                self._lock.release()
+            return found
+        except Exception as error:
+            _raise_as_ledger_error(error, path, file)
+            raise
+        finally:
+            if file is not None and not done:
+                file.known = None
+                if _connections.get(path) is file and file.connection.in_transaction:
+                    file.execute("ROLLBACK")
+
+
+def _raise_as_ledger_error(error, path, file):
+    """Raise what is said of an error of SQLite; of others nothing."""
+    import sqlite3
+
+    if isinstance(error, sqlite3.OperationalError):
+        if "locked" in str(error):
+            raise LedgerError(f"{path} was locked by other processes for {_PATIENCE} s: try again") from error
+        raise LedgerError(f"{path} cannot be used as a ledger: {error}") from error
+    if isinstance(error, sqlite3.ProgrammingError):
+        if file is None or _connections.get(path) is file:
+            raise LedgerError(f"{path} cannot be used as a ledger: {error}") from error
+        raise LedgerError(f"{path} was used by a signal handler or a finalizer during this operation, which was not "
+                          "entered: try again") from error
+    if isinstance(error, sqlite3.Error | UnicodeDecodeError):  # (SQLite's own words quote the damage)
+        _disconnect(path)
+        raise LedgerError(f"{path} is not a ledger, or is damaged ({error}): restore a backup") from error
 
 
 def _connect(path, durability, write):

@@ -45,7 +45,7 @@ def test_the_standard_run_has_at_most_sixty_lines(benchmarks, monkeypatch, tmp_p
     monkeypatch.setattr(numbers, "_privatize", lambda settings, name, est, X: _harness.Row(name))
     monkeypatch.setattr(numbers, "_maximise", lambda settings: [_harness.Row("EM")] * 2)
     monkeypatch.setattr(fits, "interleave", lambda contestants, slow=1.0: (dict.fromkeys(contestants, 1.0), {}, 1))
-    monkeypatch.setattr(statistics, "_row", lambda settings, name, *rest: _harness.Row(name))
+    monkeypatch.setattr(statistics, "_row", lambda settings, name, *rest, **more: _harness.Row(name))
     monkeypatch.setattr(ledger, "rows", lambda settings: [_harness.Row("entry")] * 2)
     monkeypatch.setattr(_harness.Settings, "n", 2000)
     monkeypatch.setattr(_harness.Settings, "n_large", 2000)
@@ -53,6 +53,29 @@ def test_the_standard_run_has_at_most_sixty_lines(benchmarks, monkeypatch, tmp_p
     said = capsys.readouterr().out
     assert "not measured" not in said
     assert 40 < len(said.splitlines()) <= 60
+
+
+def test_rows_say_what_the_machine_allows_or_which_goal_they_have(benchmarks, monkeypatch):
+    from benchmarks import _harness, fits, logistic, plans, statistics
+    from dpestim.linear_model.solver import MarginLoss
+
+    few, quick = fits.data(40), SimpleNamespace(quick=True, short=True, n=2000)
+    scaler = next(contest for contest in fits.contests() if type(contest[0]).__name__ == "DPMinMaxScaler")
+    row = fits.contested(quick, few, *scaler)
+    assert (row.limit, row.target) == ("reads", "1.2x")
+    assert row.share > 0
+    assert [row.limit for row in statistics.rows(quick) if row.name.startswith("mean ")] == ["reads"]
+    predicted = [row.name for row in fits.predictions(quick, few)]
+    assert "logistic predict_proba, 40 x 20" in predicted
+    # a plan is judged by the time that it may take, whatever its peer takes
+    monkeypatch.setattr(plans, "interleave", lambda contestants: ({"ours": 0.06, "all": 0.1}, {}, 1))
+    monkeypatch.setattr(plans, "candidates", lambda epsilon, d: [{}])
+    row = next(plans.rows(_harness.Settings()))
+    assert (row.target, row.met, round(row.ratio, 2)) == ("<50 ms", False, 1.67)
+    # rows that are gathered for a search are a part of one pass, and no pass more
+    X = np.random.default_rng(0).standard_normal((1600, 3))
+    loss = MarginLoss(X, np.ones(1600, np.int8), 1.5, 0.25)
+    assert logistic.passes_of(lambda: loss.evaluate(np.zeros(4), step=16)) == 1 / 16
 
 
 @pytest.mark.parametrize("name", ["OUE", "SUE", "IDUE", "LOUE", "LOSUE", "SHE", "CMS"])

@@ -9,6 +9,7 @@ import pytest
 
 import dpestim
 from dpestim import rng
+from dpestim._core import rare
 from dpestim.accounting import Ledger
 from dpestim.base import PICKLE_FORMAT, all_estimators
 from dpestim.local import (
@@ -150,10 +151,11 @@ def test_few_words_are_asked_of_the_system_and_no_cipher_is_set_up(monkeypatch):
         assert len(np.unique(np.concatenate(drawn))) == n_words + 130
 
 
-def test_where_a_provider_takes_no_such_message_the_system_makes_all_words(monkeypatch):
-    monkeypatch.setattr(rng, "_messages_are_words", lambda: False)
-    monkeypatch.setattr(rng, "_ciphers", None)
-    assert len(np.unique(words_of_one(500, 0).dense(Stage.SEED, 500))) == 500
+def test_many_words_of_one_record_are_drawn_under_a_key_with_and_without_a_processors_aes(monkeypatch):
+    for own in (rare.HAS_AES, False):
+        monkeypatch.setattr(rare, "HAS_AES", own)
+        one, two = (words_of_one(500, 0).dense(Stage.SEED, 500) for _ in range(2))
+        assert len(np.unique(np.concatenate([one, two]))) == 1000
 
 
 def test_spare_words_belong_to_no_other_stage():

@@ -137,7 +137,7 @@ def test_gcm_and_ctr_give_the_same_words(monkeypatch, place, size):
 def test_gcm_goes_on_where_it_was_and_nowhere_else(monkeypatch):
     """Parts of a block's stream in order are had without a new set-up; no other words are taken for the next."""
     one, two, other, later = (Stage.NOISE, 1, 2), (Stage.RARE, 1, 2), (Stage.NOISE, 1, 3), (Stage.NOISE, 2, 2)
-    monkeypatch.setattr(rng, "_messages_are_words", lambda: False)
+    monkeypatch.setattr(rng, "_OWN_MOST", 0)
     monkeypatch.setattr(rng, "_gcm_is_faster", lambda: False)
     order = [(one, 0, 64), (one, 64, 64), (two, 0, 65), (one, 128, 33), (two, 66, 10), (one, 161, 7), (one, 162, 8),
              (two, 76, 4), (one, 0, 64), (other, 64, 64), (one, 64, 64), (one, 0, 64), (later, 64, 8), (one, 64, 64),

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from fractions import Fraction
 from unittest import mock
@@ -290,6 +291,42 @@ def test_an_interrupt_in_a_transaction_locks_nobody_out(path, monkeypatch):
     store._connections[ledger.path].execute("BEGIN IMMEDIATE")  # as if one came right after the lock was taken
     ledger.charge(TENTH)
     assert len(ledger) == 1
+
+
+def test_an_interrupt_where_any_function_begins_leaves_the_lock_free(path):
+    """There Python looks for signals: also where a block of `with` is left."""
+    ledger = Ledger(10.0, path=path)
+    ledger.charge(TENTH)
+
+    def interrupted(number):
+        left, home = iter(range(number)), os.path.dirname(store.__file__)
+
+        def trace(frame, event, _):
+            if os.path.dirname(frame.f_code.co_filename) == home and next(left, None) is None:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            ledger.charge(TENTH)
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(before)
+        return False
+
+    for number in range(100):
+        again = interrupted(number)
+        with ThreadPoolExecutor(1) as pool:
+            lock = store._locks[ledger.path]
+            assert pool.submit(lock.acquire, blocking=False).result(), f"locked at call {number}"
+            pool.submit(lock.release).result()
+        assert not store._connections[ledger.path].connection.in_transaction
+        if not again:
+            break
+    assert 10 < number < 99
+    ledger.verify()
 
 
 def test_many_ledgers_need_few_connections():
