@@ -3,8 +3,11 @@
 from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef extern from "histogram.h" nogil:
-    void dpestim_histogram_codes(const uint64_t *words, size_t n, const uint64_t *edges, uint32_t most,
-                                 const uint8_t *guide, uint8_t *out) noexcept
+    enum:
+        DPESTIM_LASTS
+    void dpestim_histogram_lasts(const uint64_t *edges, uint32_t most, uint64_t *lasts) noexcept
+    void dpestim_histogram_codes(const uint64_t *words, size_t n, const uint64_t *lasts, const uint8_t *guide,
+                                 uint8_t *out) noexcept
 
 ctypedef fused code_t:
     uint8_t
@@ -22,13 +25,15 @@ def privatize(
     """Answer every record."""
     cdef Py_ssize_t n = codes.shape[0], cells = out.shape[1], i
     cdef uint32_t most = <uint32_t>edges.shape[0]
+    cdef uint64_t lasts[DPESTIM_LASTS]
     if (words.shape[0] != n or out.shape[0] != n or words.shape[1] != cells or guide.shape[0] != 1024
             or not 1 <= edges.shape[0] <= 255):
         raise ValueError("codes, words, edges, guide and out differ in length")
     if n == 0 or cells == 0:
         return
     with nogil:
-        dpestim_histogram_codes(&words[0, 0], <size_t>(n * cells), &edges[0], most, &guide[0], &out[0, 0])
+        dpestim_histogram_lasts(&edges[0], most, lasts)
+        dpestim_histogram_codes(&words[0, 0], <size_t>(n * cells), lasts, &guide[0], &out[0, 0])
         for i in range(n):
             out[i, codes[i]] = <uint8_t>(most - out[i, codes[i]])
 
@@ -41,8 +46,9 @@ def privatize_one(
 ):
     """Do the same for one record; each array more takes as long as a hundred cells."""
     cdef Py_ssize_t cells = words.shape[0], most = search.shape[0] - 128
+    cdef uint64_t lasts[DPESTIM_LASTS]
     if out.shape[0] != 1 or out.shape[1] != cells or not 0 <= code < cells or not 1 <= most <= 255:
         raise ValueError("words, search and out differ in length")
-    dpestim_histogram_codes(&words[0], <size_t>cells, &search[128], <uint32_t>most, <const uint8_t *>&search[0],
-                            &out[0, 0])
+    dpestim_histogram_lasts(&search[128], <uint32_t>most, lasts)
+    dpestim_histogram_codes(&words[0], <size_t>cells, lasts, <const uint8_t *>&search[0], &out[0, 0])
     out[0, code] = <uint8_t>(most - out[0, code])

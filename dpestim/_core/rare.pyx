@@ -2,6 +2,7 @@
 nearly all. Words: `dpestim.rng`.
 """
 
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 cdef enum:
@@ -12,6 +13,7 @@ cdef extern from "rare.h" nogil:
 
 cdef extern from "aes.h" nogil:
     int dpestim_has_aes() noexcept
+    void dpestim_aes_counters(uint64_t head, uint64_t first, uint8_t *blocks, size_t n) noexcept
     void dpestim_aes(const uint8_t *key, uint8_t *blocks, size_t n) noexcept
 
 #: Whether `encrypt` and `keystream` work here: the processor and the compiler have instructions for AES.
@@ -36,11 +38,32 @@ def keystream(
     uint8_t[::1] out,         # OUT  16 bytes for each counter, of which there is one at least
 ):
     """Write what counter mode makes of zeros by consecutive counters."""
-    cdef Py_ssize_t k
-    cdef uint8_t *counters = &out[0]
-    for k in range(out.shape[0] // 16):
-        _write(counters + 16 * k, head, first + <uint64_t>k)
-    encrypt(key, out)
+    if out.shape[0] == 0:
+        raise ValueError("key or blocks have another length, or the processor has no AES")
+    _stream(key, head, first, &out[0], out.shape[0])
+
+
+def fresh(
+    bytes key not None,       # IN   32 bytes
+    uint64_t head,            # IN   as for `keystream`
+    uint64_t first,           # IN
+    Py_ssize_t n_bytes,       # IN   a multiple of 16, not 0
+):
+    """Return the same as bytes: an array, and a view of it, would take as long as a hundred words."""
+    cdef bytes out
+    if n_bytes < 1:
+        raise ValueError("key or blocks have another length, or the processor has no AES")
+    out = PyBytes_FromStringAndSize(NULL, n_bytes)
+    _stream(key, head, first, <uint8_t *><const uint8_t *>out, n_bytes)  # (nobody else has it yet)
+    return out
+
+
+cdef int _stream(bytes key, uint64_t head, uint64_t first, uint8_t *out, Py_ssize_t n_bytes) except -1:
+    if len(key) != 32 or n_bytes % 16 or not HAS_AES:
+        raise ValueError("key or blocks have another length, or the processor has no AES")
+    dpestim_aes_counters(head, first, out, <size_t>n_bytes // 16)
+    dpestim_aes(<const uint8_t *>key, out, <size_t>n_bytes // 16)
+    return 0
 
 
 def open_places(

@@ -1,37 +1,20 @@
-"""Count-mean sketches over linear hashes: buckets, signs and their reports, counts, and sums over all hashes.
+"""Count-mean sketches over linear hashes: buckets, signs, counts of bits, and sums over all hashes.
 
-Hash j maps the bits of a code to the exclusive or of columns: bit i of the code brings columns[j, i].
+Hash j maps the bits of a code to the exclusive or of columns: bit i of the code brings columns[j, i]. Reports of Hadamard
+sketches are those of `hcms`.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
-
-from dpestim._core.grr cimport dpestim_join, dpestim_u128
 
 cdef extern from "hadamard.h" nogil:
     uint64_t dpestim_odd_ones(uint64_t x) noexcept
-    bint dpestim_less(dpestim_u128 a, dpestim_u128 b) noexcept
 
 cdef extern from "sketch.h" nogil:
-    enum:
-        DPESTIM_SKETCH_ROWS
-    void dpestim_sketch_cells(const uint64_t *u, size_t n, uint64_t n_cells, uint32_t *cells) noexcept
-    void dpestim_sketch_first(const uint32_t *u, size_t n, int down, uint32_t *cells) noexcept
-    void dpestim_sketch_turns(const uint64_t *u, size_t n, uint64_t keep, uint32_t *turns) noexcept
-    void dpestim_sketch_turns_8(const uint8_t *u, size_t n, uint8_t first, uint32_t *turns) noexcept
-    void dpestim_sketch_sent(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m,
-                             uint32_t *places) noexcept
+    uint32_t dpestim_sketch_bucket(uint64_t code, const uint32_t *columns, size_t n_bits) noexcept
+    bint dpestim_sketch_same(const uint32_t *columns, size_t k, size_t n_bits) noexcept
     size_t dpestim_sketch_bits(const uint8_t *reports, size_t n, size_t width, size_t k, uint8_t *lanes,
                                uint8_t *waiting) noexcept
-    size_t dpestim_sketch_add(const uint32_t *places, size_t n, uint8_t *lanes, uint32_t *full, size_t room) noexcept
-    void dpestim_sketch_widen(int64_t *counts, size_t n) noexcept
-    void dpestim_sketch_write_8(const uint32_t *places, size_t n, int log_m, uint8_t *out) noexcept
-    void dpestim_sketch_write_16(const uint32_t *places, size_t n, int log_m, uint16_t *out) noexcept
-    void dpestim_sketch_write_32(const uint32_t *places, size_t n, int log_m, uint32_t *out) noexcept
-    bint dpestim_sketch_places_8(const uint8_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
-    bint dpestim_sketch_places_16(const uint16_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
-    bint dpestim_sketch_places_32(const uint32_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
 
 ctypedef fused code_t:
     uint8_t
@@ -39,32 +22,8 @@ ctypedef fused code_t:
     uint32_t
     uint64_t
 
-ctypedef fused field_t:
-    uint8_t
-    uint16_t
-    uint32_t
-
 #: Values that are summed up at a time: their sums stay in the first-level cache while all hashes pass.
 DEF BLOCK = 4096
-
-
-cdef inline uint32_t _bucket(uint64_t code, const uint32_t *columns, Py_ssize_t n_bits) noexcept nogil:
-    cdef uint32_t out = 0
-    cdef Py_ssize_t i
-    for i in range(n_bits):
-        out ^= columns[i] & <uint32_t>(-<int64_t>((code >> i) & 1))
-    return out
-
-
-cdef bint _is_identity(const uint32_t[:, ::1] columns) noexcept:
-    """Tell whether there is one hash, which leaves values as they are: there is nothing to be looked up then."""
-    cdef Py_ssize_t i
-    if columns.shape[1] > 32:
-        return False
-    for i in range(columns.shape[1]):
-        if columns[0, i] != <uint32_t>1 << i:
-            return False
-    return columns.shape[0] == 1
 
 
 def buckets(
@@ -82,14 +41,14 @@ def buckets(
         raise ValueError("codes, hashes and out differ in length")
     if k == 0 or n_bits == 0:
         raise ValueError("columns must hold at least one hash")
-    same = _is_identity(columns)
+    same = dpestim_sketch_same(&columns[0, 0], k, n_bits)
     with nogil:
         if same:
             for i in range(n):
                 out[i] = <uint32_t>(codes[i] & mask)
         else:
             for i in range(n):
-                out[i] = _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits)
+                out[i] = dpestim_sketch_bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits)
 
 
 def bucket(
@@ -100,7 +59,7 @@ def bucket(
     """Return the bucket of one value."""
     if not 0 <= which < columns.shape[0] or not 0 < columns.shape[1] <= 64:
         raise ValueError("columns must hold the hash")
-    return _bucket(code, &columns[which, 0], columns.shape[1])
+    return dpestim_sketch_bucket(code, &columns[which, 0], columns.shape[1])
 
 
 def signs(
@@ -119,7 +78,7 @@ def signs(
         raise ValueError("codes, hashes, rows and out differ in length")
     if k == 0 or n_bits == 0:
         raise ValueError("columns must hold at least one hash")
-    same = _is_identity(columns)
+    same = dpestim_sketch_same(&columns[0, 0], k, n_bits)
     with nogil:
         if same:
             for i in range(n):
@@ -127,279 +86,7 @@ def signs(
         else:
             for i in range(n):
                 out[i] = <uint8_t>dpestim_odd_ones(
-                    rows[i] & _bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits))
-
-
-cdef struct Draws:  # what cells and signs of records are made of, and the public hashes
-    const uint64_t *seeds      # a word a record,
-    const uint32_t *halves     # or half of one, whose first digits are the cell
-    const uint64_t *words      # one or two a record, high word first,
-    const uint8_t *lanes       # or the first 8 digits of one
-    const int64_t *kept        # records whose digits after these first ones say that the sign is kept, in order
-    Py_ssize_t n_kept, n_next
-    bint one, same
-    dpestim_u128 keep
-    uint64_t low
-    const uint32_t *columns
-    Py_ssize_t n_bits
-    uint64_t n_cells
-    int log_m, log_cells
-
-
-cdef int _prepare(Draws *draws, Py_ssize_t n, seeds, response, keep, const uint32_t[:, ::1] columns,
-                  int log_m) except -1:
-    """Check lengths and fill in what all records share; the caller holds the arrays."""
-    cdef const uint64_t[::1] whole
-    cdef const uint32_t[::1] halves
-    cdef const uint8_t[::1] lanes
-    cdef const int64_t[::1] kept
-    cdef Py_ssize_t i, n_kept
-    if (columns.shape[0] == 0 or not 0 < columns.shape[1] <= 64 or not 0 <= log_m < 31
-            or columns.shape[0] << log_m >= 1 << 31):
-        raise ValueError("columns must hold at least one hash, and cells must be fewer than 2^31")
-    draws.columns, draws.n_bits, draws.log_m = &columns[0, 0], columns.shape[1], log_m
-    draws.n_cells, draws.log_cells = <uint64_t>columns.shape[0] << log_m, 0
-    draws.same = _is_identity(columns)
-    draws.low = keep & 0xFFFFFFFFFFFFFFFF
-    draws.keep = dpestim_join(keep >> 64, draws.low)
-    draws.seeds = draws.words = NULL
-    draws.halves, draws.lanes, draws.kept = NULL, NULL, NULL
-    draws.n_kept = draws.n_next = 0
-    draws.one = True
-    if len(seeds) != n:
-        raise ValueError("codes and seeds differ in length")
-    if seeds.itemsize == 4:
-        while draws.n_cells >> draws.log_cells > 1:
-            draws.log_cells += 1
-        if draws.n_cells & (draws.n_cells - 1) or draws.log_cells == 0:
-            raise ValueError("cells must be a power of two, more than one, to be drawn by half a word")
-        halves = seeds
-        draws.halves = &halves[0] if n else NULL
-    else:
-        whole = seeds
-        draws.seeds = &whole[0] if n else NULL
-    if isinstance(response, tuple):
-        lanes, kept = response
-        n_kept = kept.shape[0]
-        if lanes.shape[0] != n or keep > <object>0xFFFFFFFFFFFFFFFF or keep < 1:
-            raise ValueError("codes and lanes differ in length, or keep must be a word")
-        for i in range(n_kept):
-            if not (kept[i - 1] if i else -1) < kept[i] < n:
-                raise ValueError("records whose signs are kept must be in order, and below their number")
-        draws.lanes, draws.kept, draws.n_kept = &lanes[0] if n else NULL, &kept[0] if n_kept else NULL, n_kept
-    else:
-        whole = response
-        draws.one = whole.shape[0] == n
-        if not draws.one and whole.shape[0] != 2 * n:
-            raise ValueError("codes and words differ in length")
-        draws.words = &whole[0] if n else NULL
-    return 0
-
-
-cdef void _places(Draws *draws, const code_t *codes, Py_ssize_t start, Py_ssize_t n, uint32_t *places) noexcept nogil:
-    """Write the counter of each of some records, 2 cell + sign; calls go through all records in order."""
-    cdef uint32_t cells[DPESTIM_SKETCH_ROWS]
-    cdef uint32_t buckets[DPESTIM_SKETCH_ROWS]
-    cdef uint32_t turns[DPESTIM_SKETCH_ROWS]
-    cdef uint32_t mask = <uint32_t>((<uint64_t>1 << (draws.n_bits if draws.n_bits < 32 else 32)) - 1)
-    cdef const uint64_t *words
-    cdef Py_ssize_t i
-    if draws.halves != NULL:
-        dpestim_sketch_first(draws.halves + start, n, 32 - draws.log_cells, cells)
-    else:
-        dpestim_sketch_cells(draws.seeds + start, n, draws.n_cells, cells)
-    if draws.same:
-        for i in range(n):
-            buckets[i] = <uint32_t>codes[start + i] & mask
-    else:
-        for i in range(n):
-            buckets[i] = _bucket(codes[start + i], draws.columns + (cells[i] >> draws.log_m) * draws.n_bits,
-                                 draws.n_bits)
-    if draws.lanes != NULL:
-        dpestim_sketch_turns_8(draws.lanes + start, n, <uint8_t>(draws.low - 1 >> 56), turns)
-        while draws.n_next < draws.n_kept and draws.kept[draws.n_next] < start + n:
-            turns[draws.kept[draws.n_next] - start] = 0
-            draws.n_next += 1
-    elif draws.one:
-        dpestim_sketch_turns(draws.words + start, n, draws.low, turns)
-    else:
-        for i in range(n):
-            words = draws.words + 2 * (start + i)
-            turns[i] = not dpestim_less(dpestim_join(words[0], words[1]), draws.keep)
-    dpestim_sketch_sent(cells, buckets, turns, n, draws.log_m, places)
-
-
-def answer(
-    const code_t[::1] codes,         # IN   values
-    seeds,                           # IN   a word u a record: the cell, hash and row, of k m is floor(u k m / 2^64);
-                                     #      or half a word, where k m is a power of two: its first digits
-    response,                        # IN   one or two words a record, high word first; or (the first 8 digits of one,
-                                     #      the records where these are those of keep - 1, and the rest is below)
-    keep,                            # IN   the sign is kept below this, out of 2^64 or 2^128
-    const uint32_t[:, ::1] columns,  # IN   (k, bits of a code)
-    int log_m,                       # IN   there are m = 2^log_m buckets
-    field_t[:, ::1] out,             # OUT  (n, 3): hash, row, sign
-):
-    """Write a Hadamard report of every record in one pass: cell, sign of its bucket, randomised response."""
-    cdef Py_ssize_t n = codes.shape[0], start, size
-    cdef uint32_t places[DPESTIM_SKETCH_ROWS]
-    cdef Draws draws
-    _prepare(&draws, n, seeds, response, keep, columns, log_m)
-    if out.shape[0] != n or out.shape[1] != 3:
-        raise ValueError("codes and out differ in length")
-    with nogil:
-        start = 0
-        while start < n:
-            size = DPESTIM_SKETCH_ROWS if n - start > DPESTIM_SKETCH_ROWS else n - start
-            _places(&draws, &codes[0], start, size, places)
-            if field_t is uint8_t:
-                dpestim_sketch_write_8(places, size, log_m, &out[start, 0])
-            elif field_t is uint16_t:
-                dpestim_sketch_write_16(places, size, log_m, &out[start, 0])
-            else:
-                dpestim_sketch_write_32(places, size, log_m, &out[start, 0])
-            start += size
-
-
-# ---------------------------------------------------------------- counters
-#
-# Many counters are bytes until all reports are counted: the last eighth of the memory of the counts themselves, so that
-# all of it is written once. A counter whose byte overflows goes into a list, with room for one in 256 reports.
-
-
-cdef struct Counters:
-    int64_t *counts      # added to,
-    uint8_t *lanes       # unless there are bytes
-    uint32_t *full       # counters whose bytes have overflowed
-    size_t n_full, room
-
-
-cdef int _hold(Counters *held, int64_t[::1] counts, uint32_t[::1] full) except -1:
-    """Say where reports are counted. The last entry of a list of full counters says how many it has."""
-    held.counts, held.lanes, held.full, held.n_full = &counts[0], NULL, NULL, 0
-    if full is not None:
-        if full.shape[0] == 0 or counts.shape[0] % 8:
-            raise ValueError("counts must be a multiple of 8, and the list of full counters have room for its length")
-        held.lanes, held.full = <uint8_t *>&counts[0] + 7 * counts.shape[0], &full[0]
-        held.room, held.n_full = full.shape[0] - 1, min(full[full.shape[0] - 1], full.shape[0] - 1)
-    return 0
-
-
-cdef int _release(Counters *held) except -1:
-    """Write how many counters are full."""
-    if held.full != NULL:
-        held.full[held.room] = <uint32_t>held.n_full
-        if held.n_full == held.room:
-            raise ValueError("the list of full counters must have room for one in 256 reports, and one more")
-    return 0
-
-
-cdef inline void _add(Counters *held, const uint32_t *places, Py_ssize_t n) noexcept nogil:
-    cdef Py_ssize_t i
-    if held.lanes == NULL:
-        for i in range(n):
-            held.counts[places[i]] += 1
-    else:
-        held.n_full += dpestim_sketch_add(places, n, held.lanes, held.full + held.n_full, held.room - held.n_full)
-
-
-def send(
-    const code_t[::1] codes,         # IN   values
-    seeds,                           # IN   as `answer` has them
-    response,                        # IN
-    keep,                            # IN
-    const uint32_t[:, ::1] columns,  # IN
-    int log_m,                       # IN
-    int64_t[::1] counts,             # OUT  (2 k m), added to, or with bytes of counters, see `settle`
-    uint32_t[::1] full=None,         # OUT  counters whose bytes have overflowed, and at the end how many; or none
-):
-    """Add a histogram of the reports that `answer` would write, which are written nowhere."""
-    cdef Py_ssize_t n = codes.shape[0], start, size
-    cdef uint32_t places[DPESTIM_SKETCH_ROWS]
-    cdef Draws draws
-    cdef Counters held
-    _prepare(&draws, n, seeds, response, keep, columns, log_m)
-    if counts.shape[0] != columns.shape[0] << (log_m + 1):
-        raise ValueError("counts must have one entry for each report")
-    _hold(&held, counts, full)
-    with nogil:
-        start = 0
-        while start < n:
-            size = DPESTIM_SKETCH_ROWS if n - start > DPESTIM_SKETCH_ROWS else n - start
-            _places(&draws, &codes[0], start, size, places)
-            _add(&held, places, size)
-            start += size
-    _release(&held)
-
-
-def tally(
-    const field_t[:, ::1] reports,   # IN   (n, 3): hash, row, sign
-    int log_m,                       # IN   there are m = 2^log_m buckets
-    int64_t[::1] counts,             # OUT  (2 k m), as `send` has them
-    uint32_t[::1] full=None,         # OUT
-):
-    """Add a histogram of Hadamard reports; return whether all had a cell and a sign (if not, `counts` is of no use).
-
-    A field is read once and compared before it is used as an index, as `dpestim._core.grr.count` does. Places are
-    worked out some hundred at a time, so that many counters far from each other are fetched at once.
-    """
-    cdef Py_ssize_t n = reports.shape[0], start, size
-    cdef uint32_t places[DPESTIM_SKETCH_ROWS]
-    cdef uint32_t k
-    cdef Counters held
-    cdef bint good = True
-    if (reports.shape[1] != 3 or not 0 <= log_m < 31 or counts.shape[0] == 0
-            or counts.shape[0] % (<Py_ssize_t>2 << log_m)):
-        raise ValueError("reports and counts differ in width")
-    if counts.shape[0] >= <Py_ssize_t>1 << 32:
-        raise ValueError("counts must be fewer than 2^32")
-    k = <uint32_t>(counts.shape[0] >> (log_m + 1))
-    _hold(&held, counts, full)
-    with nogil:
-        start = 0
-        while start < n:
-            size = DPESTIM_SKETCH_ROWS if n - start > DPESTIM_SKETCH_ROWS else n - start
-            if field_t is uint8_t:
-                good = dpestim_sketch_places_8(&reports[start, 0], size, k, log_m, places)
-            elif field_t is uint16_t:
-                good = dpestim_sketch_places_16(&reports[start, 0], size, k, log_m, places)
-            else:
-                good = dpestim_sketch_places_32(&reports[start, 0], size, k, log_m, places)
-            if not good:
-                break
-            _add(&held, places, size)
-            start += size
-    _release(&held)
-    return good
-
-
-def clear(
-    int64_t[::1] counts,             # OUT  the bytes of its counters are 0, a multiple of 8
-):
-    """Clear the bytes of counters, the last eighth of the memory of counts."""
-    if counts.shape[0] % 8:
-        raise ValueError("counts must be a multiple of 8")
-    if counts.shape[0]:
-        with nogil:
-            memset(<uint8_t *>&counts[0] + 7 * counts.shape[0], 0, counts.shape[0])
-
-
-def settle(
-    int64_t[::1] counts,             # IN and OUT  bytes of counters, in its last eighth, as `send` and `tally` left them
-    const uint32_t[::1] full,        # IN   those that have overflowed, each time, and at the end how many
-):
-    """Turn bytes of counters into counts."""
-    cdef Py_ssize_t n = counts.shape[0], i, n_full
-    if full.shape[0] == 0 or full[full.shape[0] - 1] >= full.shape[0] or n % 8 or n == 0:
-        raise ValueError("counts and the list of full counters do not fit")
-    n_full = full[full.shape[0] - 1]
-    for i in range(n_full):
-        if full[i] >= n:
-            raise ValueError("full counters must be some of counts")
-    with nogil:
-        dpestim_sketch_widen(&counts[0], n)
-        for i in range(n_full):
-            counts[full[i]] += 256
+                    rows[i] & dpestim_sketch_bucket(codes[i], &columns[hashes[i] if hashes[i] < k else 0, 0], n_bits))
 
 
 cdef inline void _flush(uint8_t *lanes, int64_t *row, Py_ssize_t m, Py_ssize_t width) noexcept nogil:
@@ -476,7 +163,7 @@ def query(
                 own, row = &columns[j, 0], &table[j, 0]
                 if stop - start < 64:  # tables would cost more
                     for i in range(start, stop):
-                        out[i] += row[_bucket(codes[i], own, n_bits)]
+                        out[i] += row[dpestim_sketch_bucket(codes[i], own, n_bits)]
                     continue
                 for byte in range(n_bytes):
                     tables[byte][0] = 0

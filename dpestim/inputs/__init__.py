@@ -9,7 +9,8 @@
 * `frames.py`      containers: what X may be, its shape, its columns; masked and lazy ones are refused by name
 * `columns.py`     one column of any library, read by its dtype alone: values, nulls, what compares with what
 * `categories.py`  `CategoryEncoder`: a column to codes, by kernels, with a fallback for what is no category;
-                   `together.py`: those of an array of integers, all columns at once
+                   `together.py`: those of an array of integers, all columns at once;
+                   `integer_ranges.py`: declared integers in steps of 1, which need no table
 * `domains.py`     lists of categories as they are declared, and what can be learned from a column
 * `domain.py`      `Domain`: what is public of a table; its columns are in `kinds.py`, its files in `domain_files.py`
 * `declared.py`    what was declared about columns, in every form, by name or place: the one reader of all estimators
@@ -33,7 +34,7 @@ from typing import TYPE_CHECKING
 from dpestim import lazy
 
 if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
-    from dpestim.inputs.categories import CategoryEncoder, first_equals, integer_range, smallest_dtype
+    from dpestim.inputs.categories import CategoryEncoder, first_equals, smallest_dtype
     from dpestim.inputs.clipped import clipped_rows, longest, row_shape
     from dpestim.inputs.columns import is_missing
     from dpestim.inputs.declared import (
@@ -54,6 +55,7 @@ if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
     from dpestim.inputs.domains import at_least_two, learn_categories
     from dpestim.inputs.fingerprints import FingerprintEncoder
     from dpestim.inputs.frames import as_array, category_rows, columns_of
+    from dpestim.inputs.integer_ranges import integer_range, ranges_read_once
     from dpestim.inputs.key_value import check_pairs, read_pairs
     from dpestim.inputs.kinds import Categories, Keys, Numbers, PublicColumns, Text
     from dpestim.inputs.labels import checked_classes, class_array, label_codes, target_numbers
@@ -61,7 +63,7 @@ if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
     from dpestim.inputs.sparse import SparseRows, is_sparse, sparse_rows
 
 __getattr__, __dir__ = lazy.attach(__name__, {
-    "categories": "CategoryEncoder first_equals integer_range smallest_dtype",
+    "categories": "CategoryEncoder first_equals smallest_dtype",
     "clipped": "clipped_rows longest row_shape",
     "columns": "is_missing",
     "declared": "check_target classes_of in_order is_by_column keys_of lists_of name_of_target names_of_columns "
@@ -70,6 +72,7 @@ __getattr__, __dir__ = lazy.attach(__name__, {
     "domains": "at_least_two learn_categories",
     "fingerprints": "FingerprintEncoder",
     "frames": "as_array category_rows columns_of",
+    "integer_ranges": "integer_range ranges_read_once",
     "key_value": "check_pairs read_pairs",
     "kinds": "Categories Keys Numbers PublicColumns Text",
     "labels": "checked_classes class_array label_codes target_numbers",
@@ -84,6 +87,6 @@ __all__ = [
     "checked_classes", "class_array", "classes_of", "clipped_rows", "columns_of", "first_equals", "in_order",
     "integer_range", "is_by_column", "is_missing", "is_sparse", "keys_of", "label_codes", "learn_categories",
     "lists_of", "longest", "name_of_target", "names_of_columns", "number_column", "number_rows", "pair_of", "pairs_of",
-    "read_pairs", "refuse_infinite", "row_shape", "settle", "smallest_dtype", "sparse_rows", "target_numbers",
-    "target_pair",
+    "ranges_read_once", "read_pairs", "refuse_infinite", "row_shape", "settle", "smallest_dtype", "sparse_rows",
+    "target_numbers", "target_pair",
 ]

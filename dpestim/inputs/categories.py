@@ -10,6 +10,7 @@ from dpestim import parallel
 from dpestim._core import encode
 from dpestim.inputs.columns import is_missing, other_names, parts, plain_values
 from dpestim.inputs.domains import MISSING, category_array
+from dpestim.inputs.integer_ranges import UNSIGNED, as_unsigned, integer_range
 
 #: A look-up table replaces a bisection for integers that span at most this much.
 _LARGEST_TABLE = 1 << 22
@@ -27,8 +28,6 @@ _NUMBERS = {
     **dict.fromkeys(("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4"), np.dtype(np.int64)), "u8": np.dtype(np.uint64),
     "f2": np.dtype(np.float32), "f4": np.dtype(np.float32), "f8": np.dtype(np.float64),
 }
-#: Unsigned integers by their number of bytes.
-_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 #: Why a value is no category (`MISSING` is another reason).
 INFINITE = "has an infinite value (inf): replace the value or remove the row"
@@ -109,7 +108,7 @@ class CategoryEncoder:
         if "categories" not in self._slots:
             kind, low, n = self.range
             dtype = np.dtype(kind)
-            values = np.arange(n).astype(_UNSIGNED[dtype.itemsize])
+            values = np.arange(n).astype(UNSIGNED[dtype.itemsize])
             values += values.dtype.type(low % (1 << 8 * dtype.itemsize))
             values = values.view(dtype)
             values.setflags(write=False)
@@ -254,7 +253,7 @@ class CategoryEncoder:
         if found is None:
             out[:] = fallback
             return UNKNOWN if len(out) else None
-        values, (low, span, start) = _as_unsigned(column), found
+        values, (low, span, start) = as_unsigned(column), found
         return UNKNOWN if encode.integers(values, low, span, start, fallback, out) else None
 
     def _from_table(self, column, out, fallback):
@@ -263,7 +262,7 @@ class CategoryEncoder:
         if found is None:
             out[:] = fallback
             return UNKNOWN if len(out) else None
-        values, (low, span, start) = _as_unsigned(column), found
+        values, (low, span, start) = as_unsigned(column), found
         return UNKNOWN if encode.table(values, low, span, table[start : start + span + 1], fallback, out) else None
 
     def _from_numbers(self, column, out, fallback):
@@ -390,27 +389,6 @@ def _range_in(dtype, low, high):
         least = -most - 1 if dtype.kind == "i" else 0
     start, stop = max(low, least), min(high, most)
     return None if start > stop else (start % (1 << (8 * size)), stop - start, start - low)
-
-
-def _as_unsigned(column):
-    """Return a column of integers viewed as unsigned, without gaps."""
-    if not (column.dtype.isnative and column.flags.c_contiguous):
-        column = np.ascontiguousarray(column, column.dtype.newbyteorder("="))
-    return column.view(_UNSIGNED[column.dtype.itemsize])
-
-
-def integer_range(categories):
-    """Return (dtype, as text, first, how many) of an array of integers that go up in steps of 1, else None."""
-    if type(categories) is not np.ndarray or categories.ndim != 1 or categories.dtype.kind not in "iub" or (
-        len(categories) < 2 or not categories.dtype.isnative
-    ):
-        return None
-    numbers, n = categories.view(np.uint8) if categories.dtype.kind == "b" else categories, len(categories)
-    low, high = int(numbers[0]), int(numbers[-1])
-    if high - low != n - 1:
-        return None
-    # (steps of 1 modulo 2^width: the last is in its place, so that none runs over)
-    return (categories.dtype.str, low, n) if encode.steps(_as_unsigned(numbers)) else None
 
 
 def _holds(dtype, value):

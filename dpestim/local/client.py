@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from dpestim import parallel
 from dpestim.base import PrivateEstimator
-from dpestim.inputs import integer_range, is_by_column
+from dpestim.inputs import integer_range, is_by_column, ranges_read_once
 from dpestim.local.columns import column_names
 from dpestim.local.sending import sent
 from dpestim.privacy.exact import canonical_epsilon
@@ -170,8 +170,9 @@ class Client(PrivateEstimator):
                     break
             else:
                 return known[2]
-        seen = [(name, _snapshot(getattr(self, name))) for name in _law_parameters(type(self))]
-        columns = self._declare(n_columns) if names is None else self._declare(n_columns, names)
+        with ranges_read_once():
+            seen = [(name, _snapshot(getattr(self, name))) for name in _law_parameters(type(self))]
+            columns = self._declare(n_columns) if names is None else self._declare(n_columns, names)
         self._declared = (wanted, seen, columns)
         return columns
 

@@ -5,11 +5,15 @@
 #define DPESTIM_AES_H
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 #include "portable.h"
 #include "wide.h"
 
 #if DPESTIM_AES_COMPILED
 #include <wmmintrin.h>
+#if DPESTIM_HAS_WIDE
+#include <immintrin.h>
+#endif
 
 #define DPESTIM_AES_ROUNDS 14
 #define DPESTIM_AES_LANES 8 /* blocks at a time: an instruction takes several cycles, and one can begin in each */
@@ -44,6 +48,18 @@ DPESTIM_TARGET("aes") static void dpestim_aes_schedule(const uint8_t *key, __m12
     DPESTIM_AES_EVEN(keys, 14, 0x40);
 }
 
+/* Writes counters head, first + 0, 1, ... n - 1, the highest byte first. */
+static inline uint64_t dpestim_aes_turned(uint64_t x) {
+    return x >> 56 | (x >> 40 & 0xff00) | (x >> 24 & 0xff0000) | (x >> 8 & 0xff000000) | (x & 0xff000000) << 8 |
+           (x & 0xff0000) << 24 | (x & 0xff00) << 40 | x << 56;
+}
+static void dpestim_aes_counters(uint64_t head, uint64_t first, uint8_t *blocks, size_t n) {
+    for (size_t k = 0; k < n; k++) {
+        const uint64_t counter[2] = {dpestim_aes_turned(head), dpestim_aes_turned(first + k)};
+        memcpy(blocks + 16 * k, counter, sizeof counter);
+    }
+}
+
 /* Encrypts up to DPESTIM_AES_LANES blocks of 16 bytes in place. */
 DPESTIM_TARGET("aes") static inline void dpestim_aes_lanes(const __m128i *keys, uint8_t *blocks, size_t n) {
     __m128i lanes[DPESTIM_AES_LANES];
@@ -55,15 +71,46 @@ DPESTIM_TARGET("aes") static inline void dpestim_aes_lanes(const __m128i *keys, 
         _mm_storeu_si128((__m128i *)(blocks + 16 * j), _mm_aesenclast_si128(lanes[j], keys[DPESTIM_AES_ROUNDS]));
 }
 
+#if DPESTIM_HAS_WIDE
+#define DPESTIM_AES_VECTORS 8 /* of four blocks */
+
+/* Encrypts pieces of DPESTIM_AES_VECTORS vectors in place, and returns how many blocks it has left. */
+DPESTIM_TARGET("avx512f,vaes") static size_t dpestim_aes_wide(const __m128i *keys, uint8_t *blocks, size_t n) {
+    for (; n >= 4 * DPESTIM_AES_VECTORS; n -= 4 * DPESTIM_AES_VECTORS, blocks += 64 * DPESTIM_AES_VECTORS) {
+        __m512i lanes[DPESTIM_AES_VECTORS], key = _mm512_broadcast_i32x4(keys[0]);
+        for (int j = 0; j < DPESTIM_AES_VECTORS; j++)
+            lanes[j] = _mm512_xor_si512(_mm512_loadu_si512((const void *)(blocks + 64 * j)), key);
+        for (int round = 1; round < DPESTIM_AES_ROUNDS; round++) {
+            key = _mm512_broadcast_i32x4(keys[round]);
+            for (int j = 0; j < DPESTIM_AES_VECTORS; j++) lanes[j] = _mm512_aesenc_epi128(lanes[j], key);
+        }
+        key = _mm512_broadcast_i32x4(keys[DPESTIM_AES_ROUNDS]);
+        for (int j = 0; j < DPESTIM_AES_VECTORS; j++)
+            _mm512_storeu_si512((void *)(blocks + 64 * j), _mm512_aesenclast_epi128(lanes[j], key));
+    }
+    return n;
+}
+#endif
+
 /* Encrypts n blocks of 16 bytes in place under a key of 32 bytes. */
 DPESTIM_TARGET("aes") static void dpestim_aes(const uint8_t *key, uint8_t *blocks, size_t n) {
     __m128i keys[DPESTIM_AES_ROUNDS + 1];
     dpestim_aes_schedule(key, keys);
+#if DPESTIM_HAS_WIDE
+    if (n >= 4 * DPESTIM_AES_VECTORS && dpestim_vector_aes()) {
+        const size_t left = dpestim_aes_wide(keys, blocks, n);
+        blocks += 16 * (n - left);
+        n = left;
+    }
+#endif
     for (; n >= DPESTIM_AES_LANES; n -= DPESTIM_AES_LANES, blocks += 16 * DPESTIM_AES_LANES)
         dpestim_aes_lanes(keys, blocks, DPESTIM_AES_LANES);
     dpestim_aes_lanes(keys, blocks, n);
 }
 #else
 static inline void dpestim_aes(const uint8_t *key, uint8_t *blocks, size_t n) { (void)key, (void)blocks, (void)n; }
+static inline void dpestim_aes_counters(uint64_t head, uint64_t first, uint8_t *blocks, size_t n) {
+    (void)head, (void)first, (void)blocks, (void)n;
+}
 #endif
 #endif

@@ -9,6 +9,21 @@
 
 #define DPESTIM_SKETCH_ROWS 512
 
+/* The bucket of a code: bit i of the code brings columns[i]. */
+static inline uint32_t dpestim_sketch_bucket(uint64_t code, const uint32_t *columns, size_t n_bits) {
+    uint32_t out = 0;
+    for (size_t i = 0; i < n_bits; i++) out ^= columns[i] & (uint32_t)-(int64_t)(code >> i & 1);
+    return out;
+}
+
+/* Whether there is one hash, which leaves values as they are: there is nothing to be looked up then. */
+static inline int dpestim_sketch_same(const uint32_t *columns, size_t k, size_t n_bits) {
+    if (k != 1 || n_bits > 32) return 0;
+    for (size_t i = 0; i < n_bits; i++)
+        if (columns[i] != (uint32_t)1 << i) return 0;
+    return 1;
+}
+
 /* floor(u n_cells / 2^64), for n_cells < 2^32. */
 DPESTIM_WIDE static void dpestim_sketch_cells(const uint64_t *restrict u, size_t n, uint64_t n_cells,
                                               uint32_t *restrict cells) {
@@ -46,6 +61,11 @@ DPESTIM_WIDE static void dpestim_sketch_sent(const uint32_t *restrict cells, con
         x ^= x >> 4;
         places[i] = cells[i] << 1 | ((0x6996u >> (x & 15) & 1) ^ turns[i]);
     }
+}
+
+/* Adds 1 to the count of each place. */
+static inline void dpestim_sketch_add_64(const uint32_t *restrict places, size_t n, int64_t *restrict counts) {
+    for (size_t i = 0; i < n; i++) counts[places[i]]++;
 }
 
 /* Adds 1 to the byte of each place; writes the places of those that overflow, as many as there is room for, and returns

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpestim._core import hadamard, sketch
+from dpestim._core import hadamard, hcms, sketch
 from dpestim.inputs import smallest_dtype
 from dpestim.local import pivots
 from dpestim.local.categories.grr import GRR
@@ -186,7 +186,7 @@ class HCMS(FieldReports, Sketch):
 
     def privatize(self, codes, words, out):
         """Write (hash, row, sign) for each code."""
-        sketch.answer(np.ascontiguousarray(codes, self.code_dtype), *self._draws(words), out)
+        hcms.answer(np.ascontiguousarray(codes, self.code_dtype), *self._draws(words), out)
 
     def _draws(self, words):
         """Return what kernels make cells and signs of: half a word and an eighth a row, where these suffice."""
@@ -197,10 +197,7 @@ class HCMS(FieldReports, Sketch):
         return seeds, response, self.weights.keep, self.columns, self.n_buckets.bit_length() - 1
 
     def _counts_bytes(self, n):
-        """Tell whether n reports are counted in bytes first: they take an eighth of the memory of many counters.
-
-        (With two buckets of an odd number of hashes, counts have no such eighth.)
-        """
+        """Tell whether n reports are counted in bytes first, the last eighth of many counts, where there is one."""
         return self.n_counts >= _MANY and n >= self.n_counts // 4 and self.n_counts % 8 == 0
 
     def sent_counters(self, n):
@@ -208,18 +205,18 @@ class HCMS(FieldReports, Sketch):
         if not self._counts_bytes(n):
             return np.zeros(self.n_counts, np.int64), None
         counts, full = np.empty(self.n_counts, np.int64), np.zeros(n // 256 + 2, np.uint32)
-        sketch.clear(counts)
+        hcms.clear(counts)
         return counts, full
 
     def count_sent(self, codes, words, counters):
         """Count the reports of codes, which are written nowhere."""
-        sketch.send(np.ascontiguousarray(codes, self.code_dtype), *self._draws(words), *counters)
+        hcms.send(np.ascontiguousarray(codes, self.code_dtype), *self._draws(words), *counters)
 
     def counts_of_sent(self, counters):
         """Return the counts."""
         counts, full = counters
         if full is not None:
-            sketch.settle(counts, full)
+            hcms.settle(counts, full)
         return counts
 
     def public_part(self, reports):
@@ -247,7 +244,7 @@ class HCMS(FieldReports, Sketch):
         return self.counts_of_sent(counters)
 
     def _tally(self, reports, counters):
-        if not sketch.tally(reports, self.n_buckets.bit_length() - 1, *counters):
+        if not hcms.tally(reports, self.n_buckets.bit_length() - 1, *counters):
             self.check_reports(reports)  # (it says which field)
             raise ValueError("a report must name a hash, a row and a sign within their ranges: check that client and "
                              "server have the same parameters")

@@ -126,3 +126,18 @@ def test_parameters_and_reports_are_refused_by_name():
     reports[1, 2] = 17
     with pytest.raises(ValueError, match="at most 16"):
         est.aggregate(reports)
+
+
+@pytest.mark.parametrize("most", [1, 2, 16, 254, 255])
+def test_the_largest_and_the_smallest_words_have_the_last_codes(most):
+    """Words at all edges, beside them, and at both ends; also where the last edge is the largest word."""
+    edges = np.sort(np.random.default_rng(most).integers(1, 2**64, most, np.uint64))
+    edges[-1] = 2**64 - 1
+    guide = np.searchsorted(edges, np.arange(1024, dtype=np.uint64) << np.uint64(54), side="right").astype(np.uint8)
+    words = np.concatenate([edges, edges - np.uint64(1), np.array([0, 2**64 - 1], np.uint64)])
+    out, expected = np.empty((1, len(words)), np.uint8), np.searchsorted(edges, words, side="right")
+    expected[-1] = most - expected[-1]  # (the true one)
+    kernel.privatize_one(len(words) - 1, words, np.concatenate([guide.view(np.uint64), edges]), out)
+    np.testing.assert_array_equal(out[0], expected)
+    kernel.privatize(np.array([len(words) - 1], np.uint16), words[None], edges, guide, out)
+    np.testing.assert_array_equal(out[0], expected)

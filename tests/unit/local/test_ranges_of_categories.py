@@ -6,7 +6,8 @@ import pickle
 import numpy as np
 import pytest
 
-from dpestim.inputs import CategoryEncoder, integer_range
+from dpestim._core import encode
+from dpestim.inputs import CategoryEncoder, integer_range, ranges_read_once
 from dpestim.local import GRRFrequencyEstimator, HCMSFrequencyEstimator
 from dpestim.testing.tools import same_state
 
@@ -84,3 +85,23 @@ def test_the_fitted_categories_are_those_declared():
     assert not hasattr(est, "categories_")
     est.fit(np.full((3, 1), 9))
     np.testing.assert_array_equal(est.categories_[0], np.arange(7, 7 + MANY))
+
+
+def test_arrays_are_looked_at_once_in_a_block_and_again_after_it(monkeypatch):
+    looked = []
+    steps = encode.steps
+    monkeypatch.setattr(encode, "steps", lambda values: looked.append(len(values)) or steps(values))
+    values, est = np.arange(MANY), HCMSFrequencyEstimator(1.0, categories=[np.arange(MANY)])
+    with ranges_read_once():
+        assert integer_range(values) == integer_range(values)
+        assert integer_range(values[3:]) != integer_range(values)
+    assert looked == [MANY, MANY - 3]
+    values[7] = 0
+    with ranges_read_once():
+        assert integer_range(values) is None
+    looked.clear()
+    est.fit(np.array([[3]]))
+    assert looked == [MANY]
+    est.categories[0][5] = 0  # (as before: somebody changes it in place, and is refused)
+    with pytest.raises(ValueError, match="distinct"):
+        HCMSFrequencyEstimator(1.0, categories=est.categories).fit(np.array([[3]]))

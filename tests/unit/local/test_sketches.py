@@ -9,7 +9,7 @@ from scipy import stats
 from sklearn.base import clone
 
 from dpestim import config_context
-from dpestim._core import sketch
+from dpestim._core import hcms, sketch
 from dpestim.accounting import Ledger
 from dpestim.inputs import FingerprintEncoder
 from dpestim.local import CMSFrequencyEstimator, HCMSFrequencyEstimator
@@ -218,29 +218,29 @@ def test_reports_of_signs_word_by_word(dtype, n_words, n_hashes, n_buckets):
     words[:4] = [keep >> 64, keep & WORD - 1, keep >> 64, (keep & WORD - 1) - 1] if n_words == 2 else [
         keep, keep - 1, 0, WORD - 1]
     out = np.empty((n, 3), dtype)
-    sketch.answer(codes, seeds, words, keep, law.columns, m.bit_length() - 1, out)
+    hcms.answer(codes, seeds, words, keep, law.columns, m.bit_length() - 1, out)
     for i, report in enumerate(out.tolist()):
         hash_, row = divmod(int(seeds[i]) * n_hashes * m >> 64, m)
         u = int(words[i]) if n_words == 1 else int(words[2 * i]) << 64 | int(words[2 * i + 1])
         (bucket,) = law.buckets(codes[i : i + 1], np.array([hash_], np.uint32)).tolist()
         assert report == [hash_, row, (bucket & row).bit_count() % 2 ^ (u >= keep)]
     counts = np.ones(law.n_counts, np.int64)
-    assert sketch.tally(out, m.bit_length() - 1, counts)
+    assert hcms.tally(out, m.bit_length() - 1, counts)
     cells = (out[:, 0].astype(int) * m + out[:, 1]) * 2 + out[:, 2]
     np.testing.assert_array_equal(counts, 1 + np.bincount(cells, minlength=law.n_counts))
     for place in (0, 511, 512, n - 1):
         for field, limit in enumerate(law.field_limits):
             bad = out.copy()
             bad[place, field] = limit
-            assert not sketch.tally(bad, m.bit_length() - 1, counts.copy())
+            assert not hcms.tally(bad, m.bit_length() - 1, counts.copy())
     short = np.empty((n, 2), dtype)
-    for wrong in (lambda: sketch.tally(short, 4, counts), lambda: sketch.tally(out, 4, counts[1:].copy()),
-                  lambda: sketch.tally(out, 31, counts),
-                  lambda: sketch.answer(codes, seeds, words, keep, law.columns, 4, short),
-                  lambda: sketch.answer(codes, seeds[1:].copy(), words, keep, law.columns, 4, out),
-                  lambda: sketch.answer(codes, seeds, words[1:].copy(), keep, law.columns, 4, out),
-                  lambda: sketch.answer(codes, seeds, words, keep, law.columns, 31, out),
-                  lambda: sketch.answer(codes, seeds, words, keep, law.columns[:0].copy(), 4, out)):
+    for wrong in (lambda: hcms.tally(short, 4, counts), lambda: hcms.tally(out, 4, counts[1:].copy()),
+                  lambda: hcms.tally(out, 31, counts),
+                  lambda: hcms.answer(codes, seeds, words, keep, law.columns, 4, short),
+                  lambda: hcms.answer(codes, seeds[1:].copy(), words, keep, law.columns, 4, out),
+                  lambda: hcms.answer(codes, seeds, words[1:].copy(), keep, law.columns, 4, out),
+                  lambda: hcms.answer(codes, seeds, words, keep, law.columns, 31, out),
+                  lambda: hcms.answer(codes, seeds, words, keep, law.columns[:0].copy(), 4, out)):
         with pytest.raises(ValueError, match=r"must|differ"):
             wrong()
 
@@ -251,18 +251,18 @@ def test_many_counters_are_bytes_first_which_may_overflow():
     reports[-400:-9, 2] = 1
     wanted = np.bincount(2 * reports[:, 1] + reports[:, 2], minlength=1 << 17)
     counts, full = np.full(1 << 17, -1, np.int64), np.zeros(4, np.uint32)
-    sketch.clear(counts)
+    hcms.clear(counts)
     for start in range(0, len(reports), 300):  # bytes and the list go on from call to call
-        assert sketch.tally(reports[start : start + 300], 16, counts, full)
+        assert hcms.tally(reports[start : start + 300], 16, counts, full)
     assert full.tolist() == [0, 0, 0, 2]
-    sketch.settle(counts, full)
+    hcms.settle(counts, full)
     np.testing.assert_array_equal(counts, wanted)
     assert counts[0] == 601
     counts[:] = 3
-    assert sketch.tally(reports, 16, counts)
+    assert hcms.tally(reports, 16, counts)
     np.testing.assert_array_equal(counts, 3 + wanted)
     reports[20_000, 2] = 2
-    assert not sketch.tally(reports, 16, counts)
+    assert not hcms.tally(reports, 16, counts)
 
 
 @pytest.mark.parametrize("field", range(3))

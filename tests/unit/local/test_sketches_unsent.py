@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpestim._core import sketch
+from dpestim._core import hcms, sketch
 from dpestim.local import HCMSFrequencyEstimator
 from dpestim.local.categories.cms import HCMS
 from dpestim.local.columns import counts_unsent
@@ -48,17 +48,17 @@ def test_bytes_that_overflow_lose_nothing(n_words, many):
     seeds = rng.integers(0, 1 << 60, n, dtype=np.uint64)  # the first row alone
     words, keep = rng.integers(0, 1 << 64, n * n_words, dtype=np.uint64), (1 << 64 * n_words) // 3
     out, counts, full = np.empty((n, 3), np.uint8), np.full(32, 0 if many else 5), np.zeros(n // 256 + 2, np.uint32)
-    sketch.answer(codes, seeds, words, keep, law.columns, 4, out)
-    sketch.send(codes, seeds, words, keep, law.columns, 4, counts, full if many else None)
+    hcms.answer(codes, seeds, words, keep, law.columns, 4, out)
+    hcms.send(codes, seeds, words, keep, law.columns, 4, counts, full if many else None)
     if many:
-        sketch.settle(counts, full)
+        hcms.settle(counts, full)
         counts += 5
     assert counts.max() > 512
     np.testing.assert_array_equal(counts, 5 + np.bincount(2 * out[:, 1].astype(int) + out[:, 2], minlength=32))
-    for wrong in (lambda: sketch.send(codes, seeds[1:].copy(), words, keep, law.columns, 4, counts),
-                  lambda: sketch.send(codes, seeds, words[1:].copy(), keep, law.columns, 4, counts),
-                  lambda: sketch.send(codes, seeds, words, keep, law.columns, 3, counts),
-                  lambda: sketch.send(codes, seeds, words, keep, law.columns[:0].copy(), 4, counts)):
+    for wrong in (lambda: hcms.send(codes, seeds[1:].copy(), words, keep, law.columns, 4, counts),
+                  lambda: hcms.send(codes, seeds, words[1:].copy(), keep, law.columns, 4, counts),
+                  lambda: hcms.send(codes, seeds, words, keep, law.columns, 3, counts),
+                  lambda: hcms.send(codes, seeds, words, keep, law.columns[:0].copy(), 4, counts)):
         with pytest.raises(ValueError, match=r"must|differ"):
             wrong()
 
@@ -82,12 +82,12 @@ def test_reports_of_half_words_and_first_digits_are_those_of_whole_words(keep):
     lanes = (words >> np.uint64(56)).astype(np.uint8)
     kept = np.flatnonzero((lanes == first) & (words < np.uint64(keep)))
     whole, parts = np.empty((n, 3), np.uint8), np.full((n, 3), 9, np.uint8)
-    sketch.answer(codes, halves.astype(np.uint64) << np.uint64(32), words, keep, law.columns, 6, whole)
-    sketch.answer(codes, halves, (lanes, kept), keep, law.columns, 6, parts)
+    hcms.answer(codes, halves.astype(np.uint64) << np.uint64(32), words, keep, law.columns, 6, whole)
+    hcms.answer(codes, halves, (lanes, kept), keep, law.columns, 6, parts)
     np.testing.assert_array_equal(parts, whole)
     np.testing.assert_array_equal(parts[:, 1], halves >> 26)
     counts = np.zeros(128, np.int64)
-    sketch.send(codes, halves, (lanes, kept), keep, law.columns, 6, counts)
+    hcms.send(codes, halves, (lanes, kept), keep, law.columns, 6, counts)
     np.testing.assert_array_equal(counts, np.bincount(2 * whole[:, 1].astype(int) + whole[:, 2], minlength=128))
 
 
@@ -102,20 +102,20 @@ def test_half_words_and_first_digits_that_do_not_fit_are_refused():
         (law, halves, (lanes, np.array([4, 4])), keep, 6), (three, halves, (lanes, none), keep, 4),
     ):
         with pytest.raises(ValueError, match=r"must|differ"):
-            sketch.answer(codes, seeds.copy(), response, limit, own.columns, log_m, out)
+            hcms.answer(codes, seeds.copy(), response, limit, own.columns, log_m, out)
 
 
 def test_lists_of_full_counters_that_do_not_fit_are_refused():
     reports, counts = np.zeros((700, 3), np.uint8), np.zeros(32, np.int64)
     for full in (np.zeros(0, np.uint32), np.zeros(1, np.uint32), np.zeros(3, np.uint32), np.full(4, 9, np.uint32)):
-        sketch.clear(counts)
+        hcms.clear(counts)
         with pytest.raises(ValueError, match="full counters"):
-            sketch.tally(reports, 4, counts, full)
+            hcms.tally(reports, 4, counts, full)
     for full in ([], [1], [32, 1], [3, 9]):
         with pytest.raises(ValueError, match="full counters"):
-            sketch.settle(counts, np.array(full, np.uint32))
+            hcms.settle(counts, np.array(full, np.uint32))
     with pytest.raises(ValueError, match="multiple"):
-        sketch.clear(counts[:31].copy())
+        hcms.clear(counts[:31].copy())
 
 
 def test_a_seeded_report_is_half_a_word_and_a_number_of_64_digits_a_row():

@@ -19,7 +19,7 @@ from joblib import Parallel, delayed
 from dpestim import parallel, rng
 from dpestim._core import build, rare
 from dpestim.local import GRRFrequencyEstimator, OLHFrequencyEstimator, OUEFrequencyEstimator
-from dpestim.rng import Stage, WordReader, WordSource
+from dpestim.rng import Stage, WordReader, WordSource, fresh_words
 
 KEY = bytes(range(32))
 
@@ -178,7 +178,7 @@ def test_few_words_are_the_same_words_as_those_of_openssl(monkeypatch, place, st
 
 @pytest.mark.skipif(not rare.HAS_AES, reason="the processor or the compiler has no instructions for AES")
 def test_the_processors_cipher_is_that_of_openssl():
-    """Every number of blocks around the eight that are encrypted at a time, under keys that reach all of the schedule.
+    """Every number of blocks around the 8 and 32 encrypted at a time, under keys that reach all of the schedule.
 
     The example of FIPS 197, C.3, is the first.
     """
@@ -187,7 +187,7 @@ def test_the_processors_cipher_is_that_of_openssl():
     assert known.tobytes().hex() == "8ea2b7ca516745bfeafc49904b496089"
     generator = np.random.default_rng(0)
     for number in range(300):
-        key, blocks = generator.bytes(32), np.frombuffer(generator.bytes(16 * (number % 35)), np.uint8).copy()
+        key, blocks = generator.bytes(32), np.frombuffer(generator.bytes(16 * (number % 100)), np.uint8).copy()
         expected = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(blocks.tobytes())
         rare.encrypt(key, blocks)
         assert blocks.tobytes() == expected
@@ -199,6 +199,28 @@ def test_the_processors_cipher_refuses_other_lengths(key, size):
     for encrypt in rare.encrypt, lambda key, blocks: rare.keystream(key, 0, 0, blocks):
         with pytest.raises(ValueError, match="another length"):
             encrypt(key, np.zeros(size, np.uint8))
+
+
+@pytest.mark.skipif(not rare.HAS_AES, reason="the processor or the compiler has no instructions for AES")
+def test_fresh_bytes_are_counter_mode():
+    """Under counters whose bytes all differ, and of lengths around the pieces that are encrypted at a time."""
+    for n_blocks in (1, 2, 7, 8, 9, 31, 32, 33, 64, 100, 1024):
+        head, first = 0x0102030405060708, 0xA1B2C3D4E5F60708
+        expected = Cipher(algorithms.AES(KEY), modes.CTR((head << 64 | first).to_bytes(16, "big"))).encryptor().update(
+            bytes(16 * n_blocks))
+        out = np.empty(16 * n_blocks, np.uint8)
+        rare.keystream(KEY, head, first, out)
+        assert rare.fresh(KEY, head, first, 16 * n_blocks) == expected == out.tobytes()
+    for key, n_bytes in ((KEY, 0), (KEY, -16), (KEY, 17), (KEY[1:], 16)):
+        with pytest.raises(ValueError, match="another length"):
+            rare.fresh(key, 0, 0, n_bytes)
+
+
+@pytest.mark.parametrize("n_words", [1, 128, 129, 130, 1024, 1025, 2047, 2048, 2049, 4096])
+def test_fresh_words_are_as_many_as_asked_for_and_never_the_same(n_words):
+    one, other = (np.frombuffer(fresh_words(n_words), np.uint64) for _ in range(2))
+    assert len(one) == len(other) == n_words
+    assert not np.intersect1d(one, other).size
 
 
 @pytest.mark.skipif(not rare.HAS_AES, reason="the processor or the compiler has no instructions for AES")

@@ -1,0 +1,62 @@
+"""Arrays of integers that go up in steps of 1: they are known by their ends."""
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import numpy as np
+
+from dpestim._core import encode
+
+#: Unsigned integers by their number of bytes.
+UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+
+def as_unsigned(column):
+    """Return a column of integers viewed as unsigned, without gaps."""
+    if not (column.dtype.isnative and column.flags.c_contiguous):
+        column = np.ascontiguousarray(column, column.dtype.newbyteorder("="))
+    return column.view(UNSIGNED[column.dtype.itemsize])
+
+
+#: (array, its range) of arrays that were looked at in one reading of parameters, or None where none is under way.
+_ranges_read = ContextVar("_ranges_read", default=None)
+
+
+@contextmanager
+def ranges_read_once():
+    """Look at each array once in a block, in which nobody changes it: a long list of values takes as long as a kernel.
+
+    Arrays are kept until the end, so that no other one is at the place of one of them.
+    """
+    token = _ranges_read.set([])
+    try:
+        yield
+    finally:
+        _ranges_read.reset(token)
+
+
+def integer_range(categories):
+    """Return (dtype, as text, first, how many) of an array of integers that go up in steps of 1, else None."""
+    known = _ranges_read.get()
+    if known is None:
+        return _integer_range(categories)
+    for array, found in known:
+        if array is categories:
+            return found
+    found = _integer_range(categories)
+    if found is not None:
+        known.append((categories, found))
+    return found
+
+
+def _integer_range(categories):
+    if type(categories) is not np.ndarray or categories.ndim != 1 or categories.dtype.kind not in "iub" or (
+        len(categories) < 2 or not categories.dtype.isnative
+    ):
+        return None
+    numbers, n = categories.view(np.uint8) if categories.dtype.kind == "b" else categories, len(categories)
+    low, high = int(numbers[0]), int(numbers[-1])
+    if high - low != n - 1:
+        return None
+    # (steps of 1 modulo 2^width: the last is in its place, so that none runs over)
+    return (categories.dtype.str, low, n) if encode.steps(as_unsigned(numbers)) else None
