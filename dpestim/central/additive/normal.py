@@ -33,7 +33,7 @@ def upper_tail(x):
         if x < -_NEAR:
             return 1 - upper_tail(-x)
         density = (-x * x / 2).exp() / (2 * _PI).sqrt()
-        if x > _NEAR:  # phi(x) / (x + 1 / (x + 2 / (x + 3 / ...))), whose errors fall like e^(-2 x sqrt(2 n))
+        if x > _NEAR:  # phi(x) / (x + 1 / (x + 2 / (x + 3 / ...))), whose errors fall like e^(-2 x sqrt(n))
             below = x
             for n in range(1500, 0, -1):
                 below = x + n / below
