@@ -73,8 +73,10 @@ def contests():
         (DPCovariance(**box, **approximate), [covariance.EmpiricalCovariance()], "X", None),
         (DPPCA(**box, **approximate), [decomposition.PCA(svd_solver=name) for name in ("covariance_eigh", "full")], "X",
          None),
+        (DPPCA(**box, **approximate, n_components=5), [decomposition.PCA(5, svd_solver="covariance_eigh")], "X", None),
         (DPStandardScaler(**box), [preprocessing.StandardScaler()], "X", None),
         (DPMinMaxScaler(**box), [preprocessing.MinMaxScaler()], "X", None),
+        (DPMinMaxScaler(**box, quantiles=None), [preprocessing.MinMaxScaler()], "X", None),
         (DPSimpleImputer(**box), [impute.SimpleImputer()], "X", None),
         (DPQuantileTransformer(**box), [preprocessing.QuantileTransformer(n_quantiles=100)], "X", None),
         (DPKBinsDiscretizer(**box), [preprocessing.KBinsDiscretizer(encode="onehot-dense", **_averaged())], "X", None),
@@ -140,10 +142,18 @@ def contested(settings, table, ours, theirs, X, y):
         times, _, repeats = interleave(contestants, slow=2.0)
     fastest = min(runs, key=times.get)
     return Row(
-        f"{type(ours).__name__}, {len(table[X]):,} x {COLUMNS}", times["ours"], peer=fastest.split("(")[0],
+        f"{named(ours)}, {len(table[X]):,} x {COLUMNS}", times["ours"], peer=fastest.split("(")[0],
         baseline=times[fastest], ratio=times[fastest] / times["ours"], repeats=repeats, limit="reads",
         share=times["read"] / times["ours"],
     ).judge(settings, TARGETS.get(type(ours).__name__, 0.9))
+
+
+def named(model):
+    """Return the name of a model, and what it is told besides, where there are two of them."""
+    told = {"n_components": "5 components", "quantiles": "bounds alone"}
+    parameters, defaults = model.get_params(), type(model)().get_params()
+    return ", ".join([type(model).__name__, *(words for key, words in told.items()
+                                              if parameters.get(key) != defaults.get(key))])
 
 
 def predictions(settings, table):

@@ -9,10 +9,10 @@ from scipy.optimize import isotonic_regression
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from dpestim._core import scaled
 from dpestim.covariance.base import ScatterModel, units_of
 from dpestim.decomposition.power import MOST_ROWS, PartRows, PartSums, Rows, components_of, power_law
 from dpestim.inputs import number_rows
-from dpestim.parallel import one_thread
 from dpestim.passes import Blueprint, CountRows
 from dpestim.progress import Progress
 from dpestim.summaries import read_schema
@@ -139,19 +139,17 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         X = self._checked_X(X, reset=False, total=self._is_strict())
         if self._is_strict():
             self._note_predictions(len(X))
-        out, most = np.empty((len(X), self.n_components_)), reach_of(self._rows)
-        offset, turn = self.components_ @ self.mean_, self.components_.T
-        with one_thread(self.n_features_in_):
-            for at in range(0, len(X), _BLOCK):
-                block = out[at : at + _BLOCK]
-                # (private steps may follow: column by column, as a product of matrices of other sizes takes another
-                # kernel, which rounds a row otherwise)
-                rows = self._rows.clipped(X[at : at + _BLOCK])
-                block[:] = -offset
-                for column, weights in zip(rows.T, turn):
-                    block += column[:, None] * weights
-                length = np.sqrt(np.square(block).sum(axis=1))
-                block *= (most / np.maximum(length, most))[:, None]
+        out, most, within = np.empty((len(X), self.n_components_)), reach_of(self._rows), power_beyond(self._rows)
+        offset, nothing = self.components_ @ self.mean_, np.zeros((4, self.n_features_in_))
+        turn = np.ascontiguousarray(self.components_, np.float64)
+        for at in range(0, len(X), _BLOCK):
+            block = out[at : at + _BLOCK]
+            # (private steps may follow: by a kernel that takes each row by itself, as a product of matrices of other
+            # sizes rounds a row otherwise)
+            rows = np.ascontiguousarray(self._rows.clipped(X[at : at + _BLOCK]), np.float64)
+            scaled.scores(rows, *nothing, 0, 1.0 / within, within, turn, -offset, block)
+            length = np.sqrt(np.square(block).sum(axis=1))
+            block *= (most / np.maximum(length, most))[:, None]
         return out / self._divisors if self.whiten else out
 
     def inverse_transform(self, X):
@@ -307,6 +305,12 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
                  "shrinkage": 0.2},
                 {"epsilon": 20.0, "delta": 1e-3, "bounds": (-1.0, 1.0), "n_components": 2, "method": "power"},
                 {"epsilon": 20.0, "data_norm": 1.5, "assume_centered": True, "neighbours": "add_remove"}]
+
+
+def power_beyond(rows):
+    """Return a power of two above the norm of every clipped row: a kernel that cuts to it leaves rows as they are."""
+    farthest = math.hypot(*np.maximum(np.abs(rows.low), np.abs(rows.high))) if rows.low else rows.norm
+    return 2.0 ** min(1000, math.frexp(farthest)[1] + 1)
 
 
 def reach_of(rows):
