@@ -19,7 +19,8 @@ Rows are cut into blocks of a size that depends on the mechanism alone, so which
 * ``random_state=None``: a fresh key from ``os.urandom`` for each public call. No state outlives a call, so a forked,
   cloned or pickled object cannot repeat noise. The few words of one record on a client are asked of ``os.urandom``
   themselves (`dpestim.words_of_one`): that is the generator whose output a key would be, and no cipher is set up. Where
-  they are more than 128 they are a stream under a fresh key, cut into stages in the order in which these are asked for.
+  they are more than 32 (128 where the processor has no AES) they are a stream under a fresh key, cut into stages in the
+  order in which these are asked for.
 * an int: the key is derived from the seed. Reproducible, and marked `seeded`: such a release must not be published.
 * a NumPy ``Generator`` or ``RandomState``: supplies a key and nothing else; marked `seeded` too. A copy of it (and
   `clone` copies parameters) supplies the same keys again.
@@ -43,8 +44,8 @@ _CHUNK = 1 << 21
 _GCM_LEAST, _GCM_MOST = 1 << 17, 16 * ((1 << 32) - 2)
 #: Bytes up to which a kernel encrypts by the processor's instructions, which costs no set-up, import or lock.
 _OWN_MOST = 1 << 14
-#: Words that the system makes in less time than a cipher takes to be set up.
-_FEW = 128
+#: Words that the system makes in less time than a cipher takes to be set up, a kernel of our own or OpenSSL.
+_FEW = 32 if rare.HAS_AES else 128
 #: Words a block, where a mechanism says nothing else.
 BLOCK_WORDS = 1 << 16
 _WORD, _HALF = np.dtype(np.uint64), np.dtype(np.uint32)
@@ -350,8 +351,8 @@ def fresh_words(n_words):
     if n_words <= _FEW:
         return os.urandom(8 * n_words)
     key, n_bytes = os.urandom(32), 8 * n_words
-    if n_bytes <= _OWN_MOST and n_words % 2 == 0 and rare.HAS_AES:
-        return rare.fresh(key, 0, _OFFSET, n_bytes)
+    if n_bytes <= _OWN_MOST and rare.HAS_AES:
+        return rare.fresh(key, 0, _OFFSET, n_bytes + 15 & -16)[:n_bytes]  # (a counter names two words)
     return WordReader(key).dense(0, 0, 0, 0, n_words).tobytes()
 
 

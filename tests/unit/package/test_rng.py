@@ -216,7 +216,7 @@ def test_fresh_bytes_are_counter_mode():
             rare.fresh(key, 0, 0, n_bytes)
 
 
-@pytest.mark.parametrize("n_words", [1, 128, 129, 130, 1024, 1025, 2047, 2048, 2049, 4096])
+@pytest.mark.parametrize("n_words", [1, 32, 33, 34, 128, 129, 130, 1024, 1025, 2047, 2048, 2049, 4096])
 def test_fresh_words_are_as_many_as_asked_for_and_never_the_same(n_words):
     one, other = (np.frombuffer(fresh_words(n_words), np.uint64) for _ in range(2))
     assert len(one) == len(other) == n_words
