@@ -183,7 +183,8 @@ class WordReader:
         counter = _counter(stage, column, block, position, pairs)
         if n_bytes <= _OWN_MOST and rare.HAS_AES:
             drawn = buffer[:n_bytes]
-            rare.keystream(self._key, int.from_bytes(counter[:8], "big"), position + _OFFSET, drawn)
+            if pairs:  # (no rows ask for no words)
+                rare.keystream(self._key, int.from_bytes(counter[:8], "big"), position + _OFFSET, drawn)
             return drawn.view(_WORD)[skip : skip + size]
         begun = self._begun.pop(stage, None)
         goes_on = begun is not None and begun[0] == (column, block, position) and 16 * position + n_bytes <= _GCM_MOST
