@@ -7,6 +7,18 @@ from libc.stdlib cimport free, malloc
 cdef extern from "scaled.h" nogil:
     void dpestim_scale_row(const double *x, Py_ssize_t d, const double *low, const double *high, const double *by,
                            const double *keep, int centred, double *out)
+    ctypedef struct dpestim_lines:
+        const double *low
+        const double *high
+        const double *middle
+        const double *by
+        const double *add
+    int dpestim_finite(const double *x, Py_ssize_t n)
+    int dpestim_map_lines(const double *x, Py_ssize_t n, Py_ssize_t period, const dpestim_lines *of, double least,
+                          double most, double *out)
+    void dpestim_gather(const double *x, Py_ssize_t n, Py_ssize_t d, Py_ssize_t period, Py_ssize_t windows,
+                        const double *low, const double *high, int64_t *below, int64_t *near, Py_ssize_t most,
+                        int64_t *count, double *kept)
 
 cdef extern from "scores.h" nogil:
     const int DPESTIM_ABREAST
@@ -21,6 +33,17 @@ cdef extern from "scores.h" nogil:
                        const dpestim_columns *of, int bits, const double *w, Py_ssize_t k, const double *constant,
                        double *z, double *out)
     void dpestim_chances(const double *scores, Py_ssize_t n, double *out)
+
+cdef extern from "project.h" nogil:
+    ctypedef struct dpestim_components:
+        const double *low
+        const double *high
+        const double *w
+        const double *constant
+        const double *by
+        double longest
+    int dpestim_project(const double *x, Py_ssize_t n, Py_ssize_t d, const dpestim_components *of, Py_ssize_t k, int bits,
+                        double *z, double *out)
 
 cdef extern from "sums.h" nogil:
     ctypedef struct dpestim_grid:
@@ -74,18 +97,64 @@ def sum_points(
         square += int(out[1])
         raw += out[2]
         i += m
-    if finite and raw - raw != 0.0 and not all_finite(values):
+    if finite and raw - raw != 0.0 and not all_finite(values):  # (the sum of finite values may be infinite)
         return None
     return total, square
 
 
-cdef bint all_finite(const double[::1] values):
-    """Tell whether all values are finite: their sum may not be."""
-    cdef Py_ssize_t i
-    for i in range(values.shape[0]):
-        if values[i] - values[i] != 0.0:
-            return False
-    return True
+def all_finite(
+    const double[::1] values,   # IN
+):
+    """Tell whether all values are finite numbers."""
+    cdef Py_ssize_t i = 0, m, n = values.shape[0]
+    cdef int finite = 1
+    with nogil:
+        while finite and i < n:  # (what is known after a part need not read the rest)
+            m = min(n - i, 1 << 16)
+            finite = dpestim_finite(&values[i], m)
+            i += m
+    return finite != 0
+
+
+def map_lines(
+    const double[::1] values,   # IN   rows, one after the other
+    const double[:, ::1] lines, # IN   (5, p) bounds, what stands for NaN, a factor and what is added, of p / d rows
+    double least,               # IN   what comes out is clipped to these
+    double most,
+    double[::1] out,            # OUT  as long as values
+):
+    """Write values, clipped to the bounds of their columns and mapped to a range; tell whether all were finite."""
+    cdef Py_ssize_t n = values.shape[0], period = lines.shape[1]
+    cdef int finite = 1
+    cdef dpestim_lines of
+    if lines.shape[0] != 5 or out.shape[0] != n or (n and not period):
+        raise ValueError("lines must have 5 rows, and out must be as long as values")
+    if n:
+        of.low, of.high, of.middle, of.by, of.add = &lines[0, 0], &lines[1, 0], &lines[2, 0], &lines[3, 0], &lines[4, 0]
+        with nogil:
+            finite = dpestim_map_lines(&values[0], n, period, &of, least, most, &out[0])
+    return finite != 0
+
+
+def gather(
+    const double[::1] values,       # IN   rows of d columns, one after the other
+    const double[:, ::1] low,       # IN   (w, p) where windows of the columns begin, of p / d rows alike
+    const double[:, ::1] high,      # IN   (w, p) and end, ascending
+    int64_t[:, ::1] below,          # IO   (w, p) how many values are below the windows
+    int64_t[::1] near,              # OUT  (p) scratch
+    int64_t[::1] count,             # IO   (d) how many values are in a window; there was no room for those beyond r
+    double[:, ::1] kept,            # IO   (d, r) these, in the order of the rows
+):
+    """Sort out the values of columns that lie in windows; NaN lies in none, and is not below one."""
+    cdef Py_ssize_t n = values.shape[0], d = count.shape[0], windows = low.shape[0], period = low.shape[1]
+    if (not d or period < d or period % d or n % d or high.shape[0] != windows or high.shape[1] != period
+            or below.shape[0] != windows or below.shape[1] != period or near.shape[0] != period or kept.shape[0] != d
+            or not windows):
+        raise ValueError("windows, counters and values differ in their columns")
+    if n and kept.shape[1]:
+        with nogil:
+            dpestim_gather(&values[0], n, d, period, windows, &low[0, 0], &high[0, 0], &below[0, 0], &near[0],
+                           kept.shape[1], &count[0], &kept[0, 0])
 
 
 def scale_rows(
@@ -151,6 +220,38 @@ def scores(
         free(z)
     elif n and k:
         out[:, :] = constant
+    return finite != 0
+
+
+def project(
+    const double[:, ::1] X,     # IN   rows
+    const double[:, ::1] box,   # IN   (2, d) what columns are clipped to
+    const double[:, ::1] w,     # IN   (k, d) components
+    const double[::1] constant, # IN   (k) what is added to scores
+    double longest,             # IN   rows of scores are shortened to this length
+    const double[::1] by,       # IN   (k) what they are divided by then, or nothing
+    double[:, ::1] out,         # OUT  (n, k)
+    int bits=-1,                # IN   the width of vectors, or -1: as wide as the processor has them
+):
+    """Write the scores of clipped rows; tell whether all values were finite (else rows of others mean nothing)."""
+    cdef Py_ssize_t n = X.shape[0], d = X.shape[1], k = w.shape[0]
+    cdef int finite = 1, widest = dpestim_wide_bits()
+    cdef double *z
+    cdef dpestim_components of
+    if box.shape[0] != 2 or box.shape[1] != d or w.shape[1] != d or constant.shape[0] != k or out.shape[0] != n or (
+            out.shape[1] != k or by.shape[0] not in (0, k)):
+        raise ValueError("X, the bounds, w and out differ in shape")
+    if n and d and k:
+        z = <double *> malloc(<size_t>((d + k) * DPESTIM_ABREAST + 8) * sizeof(double))
+        if z is NULL:
+            raise MemoryError
+        of.low, of.high, of.w, of.constant, of.longest = &box[0, 0], &box[1, 0], &w[0, 0], &constant[0], longest
+        of.by = &by[0] if by.shape[0] else NULL
+        bits = widest if bits < 0 else min(bits, widest)
+        with nogil:
+            finite = dpestim_project(&X[0, 0], n, d, &of, k, bits, <double *>((<uintptr_t>z + 63) & ~<uintptr_t>63),
+                                     &out[0, 0])
+        free(z)
     return finite != 0
 
 

@@ -136,21 +136,26 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
         ndarray of shape (n_rows, n_components)
         """
         check_is_fitted(self)
-        X = self._checked_X(X, reset=False, total=self._is_strict())
-        if self._is_strict():
+        strict = self._is_strict()
+        X = self._unread(X, reset=False, total=strict)
+        if strict:
             self._note_predictions(len(X))
-        out, most, within = np.empty((len(X), self.n_components_)), reach_of(self._rows), power_beyond(self._rows)
-        offset, nothing = self.components_ @ self.mean_, np.zeros((4, self.n_features_in_))
+        rows, offset = self._rows, self.components_ @ self.mean_
+        out = np.empty((len(X), self.n_components_))
         turn = np.ascontiguousarray(self.components_, np.float64)
+        own = turn, -offset, reach_of(rows), self._divisors if self.whiten else np.empty(0)
+        open_ends = np.full((2, self.n_features_in_), [[-np.inf], [np.inf]])
         for at in range(0, len(X), _BLOCK):
             block = out[at : at + _BLOCK]
+            with np.errstate(over="ignore"):  # (a wider float than this becomes an infinite one)
+                raw = np.ascontiguousarray(X[at : at + _BLOCK], np.float64)
             # (private steps may follow: by a kernel that takes each row by itself, as a product of matrices of other
             # sizes rounds a row otherwise)
-            rows = np.ascontiguousarray(self._rows.clipped(X[at : at + _BLOCK]), np.float64)
-            scaled.scores(rows, *nothing, 0, 1.0 / within, within, turn, -offset, block)
-            length = np.sqrt(np.square(block).sum(axis=1))
-            block *= (most / np.maximum(length, most))[:, None]
-        return out / self._divisors if self.whiten else out
+            if rows.cuts or not scaled.project(raw, rows.ends, *own, block):
+                if not (strict or scaled.all_finite(raw.reshape(-1))):
+                    self._refuse_unless_finite(np.ascontiguousarray(X, np.float64), False)
+                scaled.project(np.ascontiguousarray(rows.clipped(raw), np.float64), open_ends, *own, block)
+        return out
 
     def inverse_transform(self, X):
         """Return rows in their old units (what was clipped or left out stays so).
@@ -305,12 +310,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
                  "shrinkage": 0.2},
                 {"epsilon": 20.0, "delta": 1e-3, "bounds": (-1.0, 1.0), "n_components": 2, "method": "power"},
                 {"epsilon": 20.0, "data_norm": 1.5, "assume_centered": True, "neighbours": "add_remove"}]
-
-
-def power_beyond(rows):
-    """Return a power of two above the norm of every clipped row: a kernel that cuts to it leaves rows as they are."""
-    farthest = math.hypot(*np.maximum(np.abs(rows.low), np.abs(rows.high))) if rows.low else rows.norm
-    return 2.0 ** min(1000, math.frexp(farthest)[1] + 1)
 
 
 def reach_of(rows):

@@ -8,6 +8,7 @@ from numbers import Real
 
 import numpy as np
 
+from dpestim._core import scaled
 from dpestim.inputs.frames import columns_of, is_frame, refuse_containers, refuse_empty, to_array
 from dpestim.inputs.safe_errors import attempt
 
@@ -68,8 +69,11 @@ def refuse_infinite(rows, names, advice=FILL, *, missing=False, n_jobs=None):
     def first_bad(first, last):
         for at in range(first * _ROWS, min(last * _ROWS, len(rows)), _ROWS):
             block = rows[at : at + _ROWS]
-            with np.errstate(all="ignore"):
-                finite = np.isfinite(block.sum(dtype=np.float64))  # a finite sum saves the temporary array
+            if block.dtype == np.float64 and block.flags.c_contiguous:
+                finite = scaled.all_finite(block.reshape(-1))
+            else:
+                with np.errstate(all="ignore"):
+                    finite = np.isfinite(block.sum(dtype=np.float64))  # a finite sum saves the temporary array
             if finite:
                 continue
             known = np.isfinite(block) | (np.isnan(block) & np.asarray(missing))

@@ -49,7 +49,7 @@ class DPTransformer(TransformerMixin, OnePassModel):
         ndarray of shape (n_rows, n_features_out)
         """
         check_is_fitted(self)
-        rows, n_rows = self._rows(X, False)
+        rows, n_rows = self._rows_to_map(X)
         if self._is_strict():
             self._note_predictions(n_rows)
         return self._map(rows)
@@ -89,6 +89,10 @@ class DPTransformer(TransformerMixin, OnePassModel):
         rows, n_rows = self._rows(X, reset)
         return rows, n_rows, self.n_features_in_
 
+    def _rows_to_map(self, X):
+        """Return (rows as `_map` takes them, how many)."""
+        return self._rows(X, False)
+
     def _rows(self, X, reset):
         """Return (rows as `_sums` and `_map` take them, how many)."""
         rows = self._checked_X(X, reset=reset, total=self._is_strict())
@@ -122,6 +126,10 @@ class BoundedTransformer(DPTransformer):
             grids_of(self.bounds)
         return super()._check()
 
+    def _sums_to_learn(self, data, grids, epsilon):
+        """Return the totals that are learned from at once, with this epsilon: as `_sums`, or less of them."""
+        return self._sums(data, grids)
+
     def _domain(self, n_columns, data=None):
         return tuple(grids_of(range_of(data) if self.bounds is None else self.bounds, n_columns))
 
@@ -131,13 +139,15 @@ class BoundedTransformer(DPTransformer):
 
     def _planned(self, data, n_rows, n_columns, epsilon, delta):
         if not isinstance(self.bounds, str):
-            return super()._planned(data, n_rows, n_columns, epsilon, delta)
+            domain = self._domain(n_columns, data)
+            return self._released(n_rows, self._sums_to_learn(data, domain, epsilon), domain, epsilon, delta)
         share = canonical_amount(self.bounds_fraction, "bounds_fraction") * epsilon if self._learns_more() else epsilon
         find = find_bounds(data, share, True, 1)
 
         def between(bounds):
             grids = tuple(grids_of(bounds, n_columns))
-            return self._released(n_rows, self._sums(data, grids), grids, epsilon - share, delta)
+            return self._released(n_rows, self._sums_to_learn(data, grids, epsilon - share), grids, epsilon - share,
+                                  delta)
 
         between(_ANY)  # (may fail)
 

@@ -6,12 +6,15 @@ from numbers import Real
 import numpy as np
 from sklearn.base import OneToOneFeatureMixin
 
+from dpestim._core import scaled
 from dpestim.models import checked_number
 from dpestim.preprocessing.base import BoundedTransformer, scaled_norm
 from dpestim.statistics.calibrated_noise import equal_shares, noise_for
 
 #: Rows that are mapped at a time, which stay in the cache.
 _BLOCK = 1 << 11
+#: Numbers of columns that stand side by side for a kernel.
+_LINE = 320
 
 
 class DPStandardScaler(OneToOneFeatureMixin, BoundedTransformer):
@@ -269,15 +272,26 @@ class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
 
         return ranked(data, domain)
 
+    def _sums_to_learn(self, data, grids, epsilon):
+        if not self._learns_more() or self._is_strict():  # (values may be missing there)
+            return self._sums(data, grids)
+        from dpestim.statistics.near_ranks import ranked_near
+
+        return ranked_near(data, grids, self._inner(grids, epsilon).near_ranks(len(data), len(grids)))
+
+    def _inner(self, grids, epsilon):
+        """Return what chooses both ends of all columns."""
+        from dpestim.statistics.quantiles import Quantile
+
+        ends = tuple(np.array([getattr(grid, end) for grid in grids]) for end in ("low", "high"))
+        return Quantile(epsilon, q=list(self.quantiles), bounds=ends, neighbours="substitution")
+
     def _learn(self, n_rows, totals, grids, epsilon, delta):
         low, high = (np.array([getattr(grid, end) for grid in grids]) for end in ("low", "high"))
         start, stop = _pair("feature_range", self.feature_range)
         ends = None
         if self.quantiles is not None:
-            from dpestim.statistics.quantiles import Quantile
-
-            inner = Quantile(epsilon, q=list(self.quantiles), bounds=(low, high), neighbours="substitution")
-            ends = inner._prepared(n_rows, totals, len(grids))
+            ends = self._inner(grids, epsilon)._prepared(n_rows, totals, len(grids))
 
         def draw(source):
             least, most = (low, high) if ends is None else ends(source)
@@ -289,13 +303,23 @@ class DPMinMaxScaler(OneToOneFeatureMixin, BoundedTransformer):
         return draw
 
     def _map(self, rows):
-        out = np.empty(rows.shape)
-        for at in range(0, len(rows), _BLOCK):
-            block = out[at : at + _BLOCK]
-            np.multiply(self._clipped(rows[at : at + _BLOCK]), self.scale_, out=block)
-            block += self.min_
-            np.clip(block, *self.feature_range, out=block)
+        (n, d), out = rows.shape, np.empty(rows.shape)
+        low, high = self.bounds_
+        # (the lines of several rows side by side, so that vectors are whole ones)
+        lines = np.tile([low, high, (low + high) / 2, self.scale_, self.min_], max(1, _LINE // d))
+        step = n if rows.dtype == np.float64 and rows.flags.c_contiguous else _BLOCK
+        for at in range(0, n, max(1, step)):
+            with np.errstate(over="ignore"):  # (a wider float than this becomes an infinite one)
+                block = np.ascontiguousarray(rows[at : at + step], np.float64)
+            known = scaled.map_lines(block.reshape(-1), lines, *_pair("feature_range", self.feature_range),
+                                     out[at : at + step].reshape(-1))
+            if not (known or self._is_strict()):
+                self._refuse_unless_finite(block, False)
         return out
+
+    def _rows_to_map(self, X):
+        rows = self._unread(X, reset=False, total=self._is_strict())  # (the kernel sees what is not finite)
+        return rows, len(rows)
 
     @classmethod
     def _test_params(cls):

@@ -8,6 +8,7 @@ from numbers import Real
 import numpy as np
 
 from dpestim.central.selection.exponential import ExponentialLaw
+from dpestim.central.selection.weights import far_gap
 from dpestim.statistics.base import SHARE, USERS, DPStatistic
 from dpestim.statistics.choice import RANK, Choice
 from dpestim.statistics.plan import Plan
@@ -126,6 +127,14 @@ class Quantile(DPStatistic):
         moved = unit if self._replaces else max(q, unit - q)
         parts = (epsilon,) if self.level is None else (epsilon / 2, epsilon / 4)
         return [ExponentialLaw(part, moved * self._rows(), -RANK, False) for part in parts]
+
+    def near_ranks(self, n_rows, n_columns):
+        """Return a pair of ranks for each q: draws of a value look at the rows between them, and hardly at others."""
+        targets, rank = self._targets()
+        epsilon = self._shares()[1] / (len(targets) * n_columns)
+        gaps = [far_gap(self._laws(q, epsilon)[0].rate) for q in targets]
+        aims = [q * n_rows + rank for q in targets]
+        return [(aim - gap >> RANK, -(-aim - gap >> RANK)) for aim, gap in zip(aims, gaps)]
 
     def _plan(self, summary, epsilon):
         targets, rank = self._targets()

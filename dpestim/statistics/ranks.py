@@ -206,10 +206,10 @@ def ranked(rows, grids):
     for block in blocks(rows):
         for grid, column, listed in zip(own, block, parts):
             listed.append(grid.points(column) + grid.span // 2)
-    return [_counted(np.concatenate(listed) if listed else np.empty(0, np.int64)) for listed in parts]
+    return [counted(np.concatenate(listed) if listed else np.empty(0, np.int64)) for listed in parts]
 
 
-def _counted(points):
+def counted(points):
     """Return the `Ranked` of points that may repeat; they are overwritten."""
     cells.sort_points(points, np.empty_like(points))
     starts = np.flatnonzero(np.r_[True, points[1:] != points[:-1]])[: len(points)]

@@ -65,6 +65,11 @@ class RowMap:
         return np.where(high > low, wide, 0.0) if self.fit_intercept else wide
 
     @cached_property
+    def ends(self):
+        """The declared bounds of columns, an array (2, n_columns)."""
+        return np.array([self.low, self.high])
+
+    @cached_property
     def target_center(self):
         """What is subtracted from the target."""
         return self.target_middle if self.fit_intercept else 0.0
