@@ -1,8 +1,8 @@
 """Classes whose instances are their fields and never change: dataclasses that cost little to define.
 
 ``dataclass(frozen=True)`` compiles six methods for each class, and some dozens of such classes are defined before the
-first estimator is fitted. Here fields are looked at, and `__init__` alone is compiled, when somebody asks for them; the
-other methods are the same functions for all classes.
+first estimator is fitted. Here `__init__` alone is compiled, when somebody asks for it; the other methods are the same
+functions for all classes, and a class becomes a dataclass when somebody asks for its fields.
 """
 
 import os
@@ -10,7 +10,7 @@ from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields, 
 from operator import attrgetter
 from reprlib import recursive_repr
 from threading import RLock
-from typing import dataclass_transform
+from typing import ClassVar, dataclass_transform, get_origin
 
 #: Held while a class is settled; once more by the same thread, where a signal handler or a finalizer settles another.
 _lock = RLock()
@@ -57,19 +57,20 @@ class _Late:
         self._kind, self._name = kind, name
 
     def __get__(self, instance, owner=None):
-        """Return what the class has from now on. (Two threads may both make `__init__`: the same one.)"""
-        _settle(self._kind)
-        if self._name == "__init__":
-            self._kind.__init__ = _init_of(self._kind)
+        """Return what the class has from now on. (Two threads may both make a method: the same one.)"""
+        if self._name in _MADE:
+            setattr(self._kind, self._name, _MADE[self._name](self._kind))
+        else:
+            _settle(self._kind)
         found = vars(self._kind)[self._name]
         return found.__get__(instance, owner) if hasattr(found, "__get__") else found
 
 
 def _settle(cls):
-    """Make a class a dataclass, once. (Its `_key_of` comes last, and tells that this was done.)"""
+    """Make a class a dataclass, once. (Its `__match_args__` come last, and tell that this was done.)"""
     above = [base.__dataclass_params__ for base in cls.__mro__[1:] if is_dataclass(base)]
     with _lock:
-        if not isinstance(vars(cls)["_key_of"], _Late):
+        if not isinstance(vars(cls)["__match_args__"], _Late):
             return
         cls.__doc__ = cls.__doc__ or cls.__name__  # (`dataclass` would ask for the signature)
         _say(above, frozen=False)  # (it refuses to mix frozen classes with others, and must compile no method)
@@ -79,8 +80,28 @@ def _settle(cls):
             _say(above, frozen=True)
         _say([cls.__dataclass_params__], frozen=True)
         cls.__match_args__ = tuple(field.name for field in fields(cls) if field.init)
-        names = [field.name for field in fields(cls) if field.compare]
-        cls._key_of = attrgetter(*names, names[0]) if names else staticmethod(type)  # (of one name it is no tuple)
+
+
+def _fields_of(cls):
+    """Return ((name, default, maker, type) of each field that `__init__` takes, names of those that are compared).
+
+    Where no class of them was made a dataclass, their annotations tell: none has a `Field`, as it would be one.
+    """
+    kinds = [kind for kind in reversed(cls.__mro__) if "__match_args__" in vars(kind)]
+    if any(not isinstance(vars(kind)["__match_args__"], _Late) for kind in kinds):
+        taken = [field for field in fields(cls) if field.init]
+        return ([(field.name, field.default, field.default_factory, field.type) for field in taken],
+                [field.name for field in fields(cls) if field.compare])
+    found = {name: (name, getattr(kind, name, MISSING), MISSING, annotation) for kind in kinds
+             for name, annotation in kind.__annotations__.items()
+             if annotation is not ClassVar and get_origin(annotation) is not ClassVar}
+    return list(found.values()), list(found)
+
+
+def _key_of(cls):
+    """Return a function that takes of an instance what is compared and hashed."""
+    _, names = _fields_of(cls)
+    return attrgetter(*names, names[0]) if names else staticmethod(type)  # (of one name it is no tuple)
 
 
 def _init_of(cls):
@@ -89,9 +110,10 @@ def _init_of(cls):
     It writes where `__setattr__`, which refuses all but this, would write.
     """
     known, arguments, lines = {}, ["self"], ["_fields = self.__dict__"]
-    for name, default, maker in [(f.name, f.default, f.default_factory) for f in fields(cls) if f.init]:
+    found, _ = _fields_of(cls)
+    for name, default, maker, _ in found:
         if maker is not MISSING:
-            known |= {f"_default_{name}": _MADE, f"_make_{name}": maker}
+            known |= {f"_default_{name}": _FACTORY, f"_make_{name}": maker}
             arguments.append(f"{name}=_default_{name}")
             lines.append(f"_fields[{name!r}] = _make_{name}() if {name} is _default_{name} else {name}")
             continue
@@ -103,7 +125,7 @@ def _init_of(cls):
     exec(f"def __init__({', '.join(arguments)}):\n " + "\n ".join(lines), known)
     made = known["__init__"]
     made.__qualname__, made.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
-    made.__annotations__ = {**{field.name: field.type for field in fields(cls) if field.init}, "return": None}
+    made.__annotations__ = {**{name: kind for name, _, _, kind in found}, "return": None}
     return made
 
 
@@ -140,13 +162,15 @@ def __replace__(self, /, **changes):
     return replace(self, **changes)
 
 
-class _Made:
+class _Factory:
     def __repr__(self):
         return "<factory>"
 
 
 #: The default of a field that a function makes.
-_MADE = _Made()
+_FACTORY = _Factory()
+#: What is made of fields.
+_MADE = {"__init__": _init_of, "_key_of": _key_of}
 #: Attributes that a class has late. (No others are added then, since somebody may be reading its names.)
 _ASKED = "__dataclass_params__", "__dataclass_fields__", "__match_args__", "_key_of"
 _REPR, _FROZEN, _EQUAL = __repr__, (__setattr__, __delattr__), (__eq__, __hash__)

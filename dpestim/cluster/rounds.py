@@ -8,7 +8,6 @@ import numpy as np
 
 from dpestim._core import kmeans
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
-from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.parallel import run
 from dpestim.passes import Blueprint, Request
 from dpestim.records import record
@@ -47,6 +46,8 @@ class Budget:
     def law(self, share, l1, l2_squared):
         """Return the noise of a round with this share for sums that move by (l1, sqrt(l2_squared)) at most."""
         if self.normal:
+            from dpestim.central.additive.gaussian import RoundedGaussianLaw  # (pure fits need it not)
+
             return RoundedGaussianLaw(self.epsilon, self.delta, root_above(Fraction(l2_squared) / share), 0)
         return DiscreteLaplaceLaw(self.epsilon * share, Fraction(0), Fraction(l1), 0)
 

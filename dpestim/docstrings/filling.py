@@ -19,8 +19,13 @@ class Documented:
     _texts = {}
 
     def __init_subclass__(cls, **kwargs):
-        """Fill in the docstrings of the class's own methods, and that of the class late. (-OO leaves none.)"""
-        super().__init_subclass__(**kwargs)
+        """Fill in the docstrings of the class's own methods, and that of the class late. (-OO leaves none.)
+
+        scikit-learn reads the signatures of all methods of a class, and makes `set_fit_request` and others of these: it
+        need not where the class has those of one of its bases, and no others.
+        """
+        if kwargs or _has_methods(cls):
+            super().__init_subclass__(**kwargs)
         for item in vars(cls).values():
             item = getattr(item, "__func__", item)
             if inspect.isfunction(item) and item.__doc__:
@@ -28,6 +33,14 @@ class Documented:
         text = vars(cls)["__doc__"]
         if isinstance(text, str) and "{" in text:
             cls.__doc__ = _Late(text)
+
+
+def _has_methods(cls):
+    """Tell whether a class has public methods beside those of its longest base, or says what scikit-learn asks."""
+    base = max((base for base in cls.__bases__ if issubclass(base, Documented)), key=lambda base: len(base.__mro__))
+    inherited = set(base.__mro__)
+    return any(name.startswith("__metadata_request__") or (name[0] != "_" and hasattr(type(value), "__get__"))
+               for new in cls.__mro__ if new not in inherited for name, value in vars(new).items())
 
 
 class _Late:

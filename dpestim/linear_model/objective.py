@@ -28,6 +28,7 @@ _CONTEXT = Context(prec=60, Emax=999_999_999, Emin=-999_999_999)
 _MORE = Decimal("1.000000000000000000000000000001")  # (a literal is exact; a sum would be rounded to 28 digits here)
 _STRONG = Decimal(10) ** 30  # a strength at which the Hessian costs nothing
 _FINE = 10**12  # a rate is found to a part of this
+_NEAR = Decimal("1e-18")  # parts of a rate between ends that were tried: far less than what is asked
 _LEAST_PART = Decimal("1e-6")  # of the rate that is free of the Hessian's cost: less is none
 
 
@@ -114,15 +115,39 @@ def gradient_rate(budget, strength, shape=BINARY):
         while share > _LEAST_PART and (steps := math.floor(share * 2**k)) + 1 < _FINE:
             k += 1
         return free * steps / 2**k if share > _LEAST_PART else Decimal(0)
-    low, high = Decimal(0), free
+    def over(rate):
+        return sensitivity * rate + shape.hessian_cost(rate, strength) - most
+
+    low, high, (fits, exceeds) = Decimal(0), free, _around(over, free)
     # what it costs increases in the rate; half a bit a step, and the lower end has been tried
     while (high - low) * _FINE > high:
         middle = (low + high) / 2
-        fits = sensitivity * middle + shape.hessian_cost(middle, strength) <= most
-        low, high = (middle, high) if fits else (low, middle)
+        fit = middle <= fits or (middle < exceeds and over(middle) <= 0)
+        low, high = (middle, high) if fit else (low, middle)
         if high <= free * _LEAST_PART:
             return Decimal(0)
     return low
+
+
+def _around(over, high):
+    """Return two rates, near each other, the lower of which fits while the other, at most `high`, does not.
+
+    Secants of the increasing function `over`, whose root they find in a few steps: bisection need not ask there again.
+    """
+    low, before, after = Decimal(0), over(Decimal(0)), over(high)
+    if before > 0:
+        return low - 1, low
+    last, at, value = low, high, after
+    for _ in range(12):
+        if value == before or (last - at).copy_abs() <= high * _NEAR:
+            break
+        last, at, before = at, min(max(at - value * (at - last) / (value - before), low), high), value
+        value = over(at)
+        low, high = (at, high) if value <= 0 else (low, at)
+    for near in (at * (1 - _NEAR), at * (1 + _NEAR)):
+        if low < near < high:
+            low, high = (near, high) if over(near) <= 0 else (low, near)
+    return low, high
 
 
 def least_strength(e, asked, shape=BINARY):

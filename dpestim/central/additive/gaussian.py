@@ -13,7 +13,7 @@ from dpestim import accounting
 from dpestim._core import noise
 from dpestim.central.additive.law import NoiseLaw
 from dpestim.central.additive.normal import analytic_ratio, classic_ratio, upper_tail
-from dpestim.central.exact_bernoulli import Real, exp_bounds, exponential_tables, threshold
+from dpestim.central.exact_bernoulli import Real, exp_bounds, exponential_tables
 from dpestim.privacy import ZCDP
 from dpestim.privacy.rounding import float_up
 from dpestim.records import record
@@ -72,7 +72,7 @@ class RoundedGaussianLaw(NoiseLaw):
         return int(math.ldexp(mantissa, 53)), 53 - exponent
 
     def _attempts(self, words, out):
-        return noise.rounded_gaussian(words, _integer_thresholds(), *self._factor, _SLACK, exponential_tables(), out)
+        return noise.rounded_gaussian(words, _INTEGER_THRESHOLDS, *self._factor, _SLACK, exponential_tables(), out)
 
     def _settle(self, words, stream):
         whole, x, coin = Real(stream, words[0] >> 1, 63), Real(stream, words[1], 64), Real(stream, words[2], 64)
@@ -143,10 +143,11 @@ def _envelope(last, n_digits):
     return [list(accumulate((*ends, more))) for ends, more in zip(zip(*parts), (0, rest))]
 
 
-@lru_cache(maxsize=1)
-def _integer_thresholds():
-    """Return the first 63 bits of those probabilities, up to the one whose bits are all 1: the number is at least 9."""
-    return np.array([threshold(_at_most(k), 63) for k in range(10)], np.uint64)
+#: The first 63 bits of those probabilities, ``threshold(_at_most(k), 63)``, up to the one whose bits are all 1: the
+#: number is at least 9. (They are written out, as a first fit would take 2 ms to find them.)
+_INTEGER_THRESHOLDS = np.array(
+    [0x49012D8CA4167395, 0x7548BCC2A3D077C9, 0x7F2A0AE374ED25D7, 0x7FF9A9198CC84608, 0x7FFFEE18DC77ACA1,
+     0x7FFFFFED516B91A2, 0x7FFFFFFFF8D106D2, 0x7FFFFFFFFFFEFBB6, 0x7FFFFFFFFFFFFFF2, 0x7FFFFFFFFFFFFFFF], np.uint64)
 
 
 def __getattr__(name):

@@ -18,7 +18,9 @@ _CONTEXT = Context(prec=100, Emax=999_999_999, Emin=-999_999_999)
 _MORE, _FLOAT_MORE = Decimal("1e-30"), 1e-9
 _PI = Decimal("3.141592653589793238462643383279502884197169399375105820974944592307816406286208998628034825342117068")
 #: Up to here the normal distribution is a power series, beyond a continued fraction.
-_NEAR = 4
+_NEAR = 7
+#: Terms of that fraction, at least, and times x^2: its errors fall like e^(-2 x sqrt(n)).
+_LEAST_TERMS, _TERMS = 200, 24_000
 #: Beyond this many standard deviations there is less than any delta that is a float.
 _FAR = 40
 #: The least standard deviation of integers, which are all but always 0 then: the kernel takes no less.
@@ -33,15 +35,15 @@ def upper_tail(x):
         if x < -_NEAR:
             return 1 - upper_tail(-x)
         density = (-x * x / 2).exp() / (2 * _PI).sqrt()
-        if x > _NEAR:  # phi(x) / (x + 1 / (x + 2 / (x + 3 / ...))), whose errors fall like e^(-2 x sqrt(n))
+        if x > _NEAR:  # phi(x) / (x + 1 / (x + 2 / (x + 3 / ...)))
             below = x
-            for n in range(1500, 0, -1):
+            for n in range(max(_LEAST_TERMS, math.ceil(_TERMS / (x * x))), 0, -1):
                 below = x + n / below
             return density / below
-        term, total, n = x, x, 1
+        term, total, square, n = x, x, x * x, 1
         while n < 600:  # Phi(x) - 1/2 = phi(x) (x + x^3 / 3 + x^5 / (3 5) + ...)
             n += 2
-            term *= x * x / n
+            term *= square / n
             before, total = total, total + term
             if total == before and n > _NEAR**2:  # all later terms are smaller, and no digit changes any more
                 break

@@ -22,7 +22,7 @@ from dpestim.central import (
 )
 from dpestim.central.additive.discrete_gaussian import DiscreteGaussianLaw
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw, _thresholds_of, digit_laws
-from dpestim.central.additive.gaussian import RoundedGaussianLaw, _at_most
+from dpestim.central.additive.gaussian import _INTEGER_THRESHOLDS, RoundedGaussianLaw, _at_most
 from dpestim.central.additive.normal import (
     analytic_delta,
     analytic_ratio,
@@ -218,7 +218,8 @@ def test_epsilons_that_no_integer_expresses_are_refused_by_name():
             mechanism.release(1)
 
 
-@pytest.mark.parametrize("x", ["-30", "-4.5", "-1", "0", "0.001", "3.99", "4.01", "12", "38"])
+@pytest.mark.parametrize("x", ["-30", "-4.5", "-1", "0", "0.001", "4.2", "6.99", "7.01", "10.9", "11.1", "12",
+                               "38", "99"])
 def test_normal_tails(x):
     mpmath.mp.dps = 120
     exact = mpmath.erfc(mpmath.mpf(x) / mpmath.sqrt(2)) / 2
@@ -298,6 +299,8 @@ def test_the_envelope_of_normal_numbers():
         low, high = _at_most(k)(40)
         assert high - low < Fraction(1, 10**40)
         assert float(low) == pytest.approx(sum(math.exp(-i * i / 2) for i in range(k + 1)) / total, rel=1e-14)
+        assert threshold(_at_most(k), 63) == _INTEGER_THRESHOLDS[k]
+    assert len(_INTEGER_THRESHOLDS) == 10
 
 
 def test_the_staircase_keeps_epsilon_for_every_move():

@@ -8,6 +8,7 @@ import pickle
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import ClassVar
 
 import pytest
 
@@ -162,6 +163,44 @@ def test_fields_are_looked_at_when_somebody_asks():
     assert Asked.__doc__ == "Asked"
 
 
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_annotations_tell_the_fields_of_records_as_dataclasses_do(asked_before):
+    """What makes, compares and hashes a record is the same, whether its classes are dataclasses yet or not."""
+
+    def family(decorator):
+        @decorator
+        class Above:
+            one: int
+            two: object = (1, 2)
+            of_all: ClassVar[int] = 3
+            bare: ClassVar = 4
+
+        class Between(Above):
+            no_field: int = 5
+
+        @decorator
+        class Below(Between):
+            three: str = "c"
+            two: object = None
+            other_of_all: ClassVar[str] = "d"
+
+        if asked_before:
+            dataclasses.fields(Above)
+        return Below, Above
+
+    pairs = list(zip(family(record), family(dataclasses.dataclass(frozen=True))))
+    for ours, plain in pairs:
+        assert [vars(kind(1)) for kind in (ours, ours)] == [vars(plain(1))] * 2
+        assert vars(ours(1, two=3)) == vars(plain(1, two=3))
+        assert len({ours(1), ours(1), ours(2)}) == 2
+        assert ours(1, 3) != ours(1)
+    assert [type(vars(ours)["__dataclass_fields__"]) is dict for ours, _ in pairs] == [asked_before] * 2
+    for ours, plain in pairs:
+        found, expected = ([(f.name, f.default) for f in dataclasses.fields(kind)] for kind in (ours, plain))
+        assert found == expected
+        assert str(inspect.signature(ours)) == str(inspect.signature(plain))
+
+
 def test_threads_ask_for_the_same_fields():
     for _ in range(50):
         kind, barrier = of(record), threading.Barrier(4)
@@ -194,6 +233,7 @@ def ask_while_another_is_settled(monkeypatch, meanwhile):
         one: int
 
     monkeypatch.setattr(records, "dataclass", settled_slowly)
+    assert [field.name for field in dataclasses.fields(Late)] == ["one"]
     assert Late(1) == Late(1)
 
 
@@ -212,7 +252,7 @@ def test_a_child_that_was_forked_while_a_class_was_settled_makes_records(monkeyp
     task = threading.Thread(target=ask_while_another_is_settled, daemon=True,
                             args=(monkeypatch, lambda: (began.set(), ends.wait(60))))
     task.start()
-    began.wait()
+    assert began.wait(60)
     try:
         child = os.fork()
         if not child:
