@@ -99,7 +99,7 @@ KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logis
 	ranges_of_categories.py rows_read_once.py sending.py tiles.py, $(wildcard tests/unit/*/test_$(name)))
 
 NO_KERNEL := check_survey_refuses_changes or check_survey_survives_noise or check_answers_keep_epsilon or \
-	check_rows_follow_their_law or check_noise_keeps_epsilon or check_noise_keeps_its_curve or check_worst_ratio or \
+	check_rows_follow_their_law or check_noise_keeps_epsilon or check_noise_keeps_its_curve or \
 	check_noise_is_as_large_as_stated or check_noise_is_a_distribution or check_choice_keeps_epsilon or \
 	check_trajectories_keep_epsilon or check_rows_keep_epsilon or check_many_rows_keep_epsilon or \
 	check_bound_lies_above_the_truth or test_what_a_mechanism_brings or test_every_ratio_and_every_mean_is_exact or \
