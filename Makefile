@@ -31,9 +31,9 @@ tested = $(1) $(WORKERS) --assert=plain || { $(1) -q --last-failed --last-failed
 test: $(VENV)/.built
 	$(call tested,$(BIN)/python -m pytest -m "not ci")
 
-# ... which `.ci/run` adds
+# ... which `.ci/run` adds; no worker imports and collects the files that have no such test (two thirds)
 ci-test: $(VENV)/.built
-	$(call tested,$(BIN)/python -m pytest -m ci)
+	$(call tested,$(BIN)/python -m pytest -m ci $(shell grep -rlw "mark.ci" tests --include="test_*.py"))
 
 lint: $(VENV)/.built
 	$(BIN)/python -m ruff check .
@@ -85,7 +85,8 @@ prereleases: wheel
 # tests of kernels and of the estimators that drive them in odd shapes, and every check of every mechanism. Ledger,
 # proofs about models, documentation and packaging are Python that no build touches; `make test` has run them. So are
 # studies of accuracy (`ci`, and not `law`: third settings are both), of which shorter tests run the same loops, and
-# what calls no kernel (`NO_KERNEL`): descriptions of surveys, laws compared as integers or formulas, NumPy's matrices.
+# what calls no kernel (`NO_KERNEL`): descriptions of surveys, laws compared as integers or formulas, NumPy's matrices,
+# proof files and docstrings.
 KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logistic_kernel.py \
 	margins.py rng.py encode.py patterns.py central.py answers.py local.py numbers.py collected_numbers.py relaxed.py \
 	more_numbers.py mixed.py duchi.py hm.py staircase.py privunit.py personalized.py client_and_server.py rows.py selection.py \
@@ -99,8 +100,10 @@ KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logis
 	ranges_of_categories.py rows_read_once.py sending.py tiles.py, $(wildcard tests/unit/*/test_$(name)))
 
 NO_KERNEL := check_survey_refuses_changes or check_survey_survives_noise or check_answers_keep_epsilon or \
-	check_rows_follow_their_law or test_every_ratio_and_every_mean_is_exact or \
-	test_the_default_is_never_much_worse_than_a_number
+	check_rows_follow_their_law or check_noise_keeps_epsilon or check_noise_keeps_its_curve or \
+	check_noise_is_a_distribution or check_choice_keeps_epsilon or check_trajectories_keep_epsilon or \
+	check_rows_keep_epsilon or check_many_rows_keep_epsilon or test_what_a_mechanism_brings or \
+	test_every_ratio_and_every_mean_is_exact or test_the_default_is_never_much_worse_than_a_number
 
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib

@@ -8,6 +8,9 @@ from scipy import stats
 from dpestim.testing.sample import ALPHA, WRONG_FACTORS, N, reports_of
 from dpestim.testing.tools import differs_each_time, require
 
+#: Reports of which something must be the same, bit by bit: where it is not for one of 4,000, so many miss it by e^-25.
+EXACT = N // 4
+
 
 def check_rows_sum_to_one(sample):
     """Every row of the transition matrix is a probability distribution, exactly."""
@@ -61,9 +64,10 @@ def check_nothing_else_is_sent(sample):
         again = column.draw(others, seed=2, others=3)
         same = np.array_equal(law.public_part(again), public)
         require(same, "the public part of a report must follow from the words of Stage.SEED alone")
+        few, more = reports[:EXACT], again[:EXACT]
         for x in inputs:
-            every = np.ascontiguousarray(np.broadcast_to(x, codes.shape))
-            same = np.array_equal(law.law_indices(every, reports)[0], law.law_indices(every, again)[0])
+            every = np.ascontiguousarray(np.broadcast_to(x, (len(few), *codes.shape[1:])))
+            same = np.array_equal(law.law_indices(every, few)[0], law.law_indices(every, more)[0])
             require(same, "the row of the law must follow from the value and the public part")
         equal = columns == law.law_indices(others, again)[1]
         require(np.array_equal(reports[equal], again[equal]), "a report holds more than its column of the law says")

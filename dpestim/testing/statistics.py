@@ -62,12 +62,12 @@ class Statistics(Releases):
     def entropy(self, est):
         """Return several releases of many rows: some statistics have few answers."""
         data = np.concatenate([self.data] * 20)
-        return [self.release(est, data) for _ in range(16)]
+        return [self.release(est, data) for _ in range(10)]
 
     def ways(self):
         """Return `entropy`, and the same by `fit`, which draws by itself."""
         data = np.concatenate([self.data] * 20)
-        return self.entropy, lambda est: [shown(clone(est).fit(data).result_) for _ in range(16)]
+        return self.entropy, lambda est: [shown(clone(est).fit(data).result_) for _ in range(10)]
 
     def odd(self):
         """Return rows of the same shape, with values that are odd."""

@@ -9,7 +9,7 @@ from dpestim.base import all_estimators
 from dpestim.central.base import CentralMechanism
 from dpestim.central.model import CentralModel
 from dpestim.linear_model import DPLogisticRegression, DPTukeyRegression
-from dpestim.local import PrivatizedColumns
+from dpestim.local import LaplaceTransformer, PrivatizedColumns, StaircaseTransformer
 from dpestim.model_selection import PrivateSearchCV
 from dpestim.naive_bayes import DPGaussianNB
 from dpestim.preprocessing import DomainEncoder
@@ -66,6 +66,8 @@ def ready(cls):
         return cls(delta=1e-6)
     if cls is PrivatizedColumns:  # (what "posterior" estimates for each fit takes longer than all else here)
         return cls(correction="unbiased")
+    if issubclass(cls, LaplaceTransformer | StaircaseTransformer):  # (a table of the default grid takes longer, too)
+        return cls(grid=64)
     return cls(**cls._test_params()[0]) if issubclass(cls, CentralMechanism) else cls()
 
 

@@ -252,21 +252,22 @@ def test_mutants_that_are_proved_have_no_counterexample(monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).parents[2])  # (the wheel has no benchmarks)
     from benchmarks.programs import mutant
 
+    # counterexamples of all mutants that have one are found within 0.2 s of the processor, proofs within 1.5 s
     chance, names, seen = random.Random(7), list(suite()), Counter()
     for k in range(42):
         found = mutant(names[k % len(names)], chance)
         if found is None:
             continue
         words, own = found
-        contrary = refute(own, until=time.monotonic() + 0.5)
+        contrary = refute(own, until=time.monotonic() + 0.4)
         if contrary is not None:
             seen["refuted"] += 1
             assert contrary.epsilon > contrary.claim
             continue
-        proved = proof(own, 6)
+        proved = proof(own, 4)
         seen[type(proved).__name__] += 1
         if isinstance(proved, Proof):
             check_alignment(own, proved, chance)
-            assert refute(own, until=time.monotonic() + 2) is None, f"{words}\n{own.source}"
+            assert refute(own, until=time.monotonic() + 1) is None, f"{words}\n{own.source}"
     assert seen["refuted"] > 10
     assert seen["Proof"]

@@ -42,7 +42,9 @@ def spark():
         os.environ["JAVA_HOME"] = str(jdk.JAVA_HOME)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = sql.SparkSession.builder.master("local[2,4]").config("spark.ui.enabled", "false").config(
-        "spark.sql.shuffle.partitions", "4").config("spark.ui.showConsoleProgress", "false")
+        "spark.sql.shuffle.partitions", "4").config("spark.ui.showConsoleProgress", "false").config(
+        # (a short life: what Java's second compiler and threads that collect garbage take is never won back)
+        "spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     if CONNECT:  # (one process serves both: another one would take ten seconds to start)
         with socket.socket() as free:
             free.bind(("localhost", 0))

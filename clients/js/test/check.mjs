@@ -22,8 +22,8 @@ export function wordsOf(key) {
 	return words;
 }
 
-/** { "file: name": how many reports differ } of all vectors. */
-export async function compare({ Survey }, folder = new URL("../vectors/", here)) {
+/** { "file: name": how many reports differ } of all vectors, or of those up to the first survey where any differs. */
+export async function compare({ Survey }, { untilWrong = false } = {}, folder = new URL("../vectors/", here)) {
 	const found = {};
 	for (const file of readdirSync(folder).sort()) {
 		for (const [number, { survey, records, kept = [] }] of JSON.parse(readFileSync(new URL(file, folder))).entries()) {
@@ -35,6 +35,7 @@ export async function compare({ Survey }, folder = new URL("../vectors/", here))
 				state = JSON.parse(JSON.stringify(state)); // (as a page stores it)
 			}
 			found[`${file} ${number}`] = [records.length + kept.length, wrong];
+			if (wrong && untilWrong) return found;
 		}
 	}
 	return found;
@@ -71,7 +72,7 @@ if (isProgram && process.argv[2] === "-") {
 	const found = await each(runs, async ({ module, vectors, samples, surveys }) => {
 		const loaded = await import(module ? pathToFileURL(module) : new URL("../dpestim.mjs", here));
 		return {
-			vectors: vectors ? await compare(loaded) : null,
+			vectors: vectors ? await compare(loaded, vectors) : null,
 			samples: await each(samples, (request) => sample(loaded, request)),
 			surveys: await each(surveys, (request) => refused(loaded, request)),
 		};

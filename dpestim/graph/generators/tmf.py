@@ -157,8 +157,9 @@ class TmFGenerator(GraphGenerator):
         out = np.empty((2, n_cells + 1, 1 << n_cells))
         for dense, count in itertools.product((0, 1), counts.tolist()):
             own = self._filter(count, n_cells if dense else _MANY)
-            chances = np.full(n_cells, own.chances[0])
-            chances[edges] = own.chances[1]
+            empty, edge = own.chances
+            chances = np.full(n_cells, empty)
+            chances[edges] = edge
             out[dense, count] = logs[count] + np.where(passed, np.log(chances), np.log1p(-chances)).sum(axis=1)
         return out - math.log(2)
 

@@ -53,6 +53,14 @@ def test_checks_that_the_debug_build_leaves_out_call_no_kernel(monkeypatch):
         run()
 
 
+def test_third_settings_and_studies_are_looked_for_where_they_are():
+    """`make ci-test` names the files in which their mark is written: no other module hands it to them."""
+    assert 'grep -rlw "mark.ci" tests --include="test_*.py"' in (ROOT / "Makefile").read_text()
+    others = set((ROOT / "tests").rglob("*.py")) - set(TESTS)
+    assert others
+    assert not [path.name for path in others if re.search(r"mark\.ci\b", path.read_text())]
+
+
 def test_older_scikit_learns_run_all_that_uses_it():
     selected = runpy.run_path(str(ROOT / ".ci" / "check_wheel.py"))["SKLEARN_TESTS"]
     assert all((ROOT / "tests" / name).exists() for name in selected)
