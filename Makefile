@@ -95,7 +95,7 @@ KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logis
 	statistics_users.py statistics_estimators.py columns_of_models.py shuffle.py postprocessing.py pgr.py \
 	histogram_encoding.py ikos.py learning.py shuffled.py sketches.py rappor.py longitudinal.py idue.py metric.py \
 	transport.py client_states.py iblt.py adaptive.py keyvalue.py local_bayes.py privatized.py synthesis.py trees.py \
-	clusters.py covariance.py scaled_rows.py wire.py graphs.py lists.py nodes.py \
+	clusters.py covariance.py scaled_rows.py mapped_rows.py near_ranks.py wire.py graphs.py lists.py nodes.py \
 	noisy_graph.py list_patterns.py counter.py threads_of_kernels.py exact_reals.py counted_unsent.py sketches_unsent.py \
 	ranges_of_categories.py rows_read_once.py sending.py tiles.py, $(wildcard tests/unit/*/test_$(name)))
 

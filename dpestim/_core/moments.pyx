@@ -3,6 +3,10 @@
 cdef extern from "moments.h" nogil:
     void dpestim_round_rows(const double *x, Py_ssize_t n, Py_ssize_t d, const double *centers, const double *factors,
                             double most, Py_ssize_t width, double *out)
+    void dpestim_products(const double *x, Py_ssize_t n, Py_ssize_t width, int bits, double *sums)
+
+cdef extern from "wide.h" nogil:
+    int dpestim_wide_bits()
 
 
 def round_rows(
@@ -21,3 +25,19 @@ def round_rows(
     if n and d:
         with nogil:
             dpestim_round_rows(&rows[0, 0], n, d, &centers[0], &factors[0], most, out.shape[1], &out[0, 0])
+
+
+def add_products(
+    const double[:, ::1] block,  # IN   (n, w) integers, w a multiple of 8, whose products add up to less than 2^53
+    double[:, ::1] sums,         # IO   (w, w) at and above the diagonal: sums of products of every two columns
+    int bits=-1,                 # IN   the width of vectors, or -1: as wide as the processor has them
+):
+    """Add the products of columns; what stands below the diagonal means nothing."""
+    cdef Py_ssize_t n = block.shape[0], width = block.shape[1]
+    cdef int widest = dpestim_wide_bits()
+    if width % 8 or sums.shape[0] != width or sums.shape[1] != width:
+        raise ValueError("sums must have a row and a column for each column, whose number is a multiple of 8")
+    bits = widest if bits < 0 else min(bits, widest)
+    if n and width:
+        with nogil:
+            dpestim_products(&block[0, 0], n, width, bits, &sums[0, 0])

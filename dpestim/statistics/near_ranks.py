@@ -30,12 +30,12 @@ def ranked_near(rows, grids, aims):
         return ranked(rows, grids)
     sample = np.sort(rows[:: max(_EVERY, -(-n // _MOST))].T, axis=1)
     ends, share = _guessed(sample, n, aims, np.array([fine(grid).step for grid in grids]))
-    if share > 1 / 8:
+    if share > 1 / 5:
         return ranked(rows, grids)
     low, high = np.moveaxis(ends, -1, 0)
     times = max(1, _LINE // d)
     below = np.zeros((len(aims), times * d), np.int64)
-    count, kept = np.zeros(d, np.int64), np.empty((d, n // 4))
+    count, kept = np.zeros(d, np.int64), np.empty((d, 3 * n // 8))
     scaled.gather(rows.reshape(-1), np.tile(low, times), np.tile(high, times), below,
                   np.empty(times * d, np.int64), count, kept)
     below = below.reshape(len(aims), times, d).sum(axis=1)
@@ -105,11 +105,11 @@ class NearRanked:
         known = counted(own.points(self._values) + own.span // 2)
         upto, points, ranks, inside = np.cumsum(known.counts), [], [], []
         for (low, high), under in zip(self._windows, self._below):
-            if high == -np.inf:  # (joined to the next one)
-                continue
             # all rows at the points between those of its ends are known, and how many are up to that of the lower end;
             # so they are at the first and the last point, where rows are that are farther out, too
             least, most = (int(own.points(np.array([end]))[0]) + own.span // 2 for end in (low, high))
+            if least == most:  # (nothing is between, as where a window was joined to the next one)
+                continue
             least, most = -1 if low == -np.inf else least, most + (most == own.span)
             first, last = np.searchsorted(known.points, [least + 1, most])
             besides = under - int((self._values < low).sum())  # rows below that are no values
@@ -119,7 +119,7 @@ class NearRanked:
             points.append(known.points[first:last])
             ranks.append(upto[first:last] + besides)
             inside.append((least or -1, most))
-        points, ranks = (np.concatenate(parts).astype(np.int64) for parts in (points, ranks))
+        points, ranks = (np.concatenate(parts).astype(np.int64) for parts in ([[], *points], [[], *ranks]))
         if not len(points) or points[-1] < own.span:
             points, ranks = np.append(points, own.span), np.append(ranks, 0)
         ranks[-1] = self.total

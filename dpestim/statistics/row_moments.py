@@ -18,6 +18,8 @@ from dpestim.summaries import Summary
 REACH = 1 << 19
 #: Rows that are multiplied at a time: few enough for the cache, and for exact sums in floats.
 _MOST_ROWS, _FEWEST_ROWS, _CELLS = 1 << 14, 1 << 12, 1 << 17
+#: Columns whose products a kernel adds faster than BLAS.
+_FEW = 64
 #: Rows whose sums 64 bits hold.
 _CHUNK = 1 << 24
 
@@ -184,7 +186,9 @@ def summary_of(rows, X, y, identity):
     """
     size = rows.n_columns + 2
     step = min(_MOST_ROWS, max(_FEWEST_ROWS, _CELLS // size))
-    out = np.empty((min(step, len(X)), size))
+    few = size <= _FEW
+    width = -(-size // 8) * 8 if few else size
+    out, sums = np.zeros((min(step, len(X)), width)), np.zeros((width, width))
     upper = np.triu_indices(size)
     totals = [0] * len(upper[0])
     for start in range(0, len(X), _CHUNK):
@@ -194,6 +198,12 @@ def summary_of(rows, X, y, identity):
                 stop = min(at + step, len(X), start + _CHUNK)
                 block = out[: stop - at]
                 rows.write(X[at:stop], None if y is None else y[at:stop], block)
-                chunk += (block.T @ block).astype(np.int64)  # exact: integers that add up below 2^53
+                # exact: integers that add up below 2^53
+                if few:
+                    sums[:] = 0.0
+                    moments.add_products(block, sums)
+                    chunk += sums[:size, :size].astype(np.int64)
+                else:
+                    chunk += (block.T @ block).astype(np.int64)
         totals = [a + b for a, b in zip(totals, chunk[upper].tolist())]
     return Summary(identity, len(X), totals)
