@@ -1,5 +1,6 @@
 """Rows to small codes, column by column, by what is public: bounds or edges of numbers, categories (`binning.md`)."""
 
+from functools import lru_cache
 from numbers import Integral
 
 import numpy as np
@@ -33,9 +34,7 @@ class NumberBins:
     @classmethod
     def even(cls, low, high, n_bins):
         """Return bins of equal width between public bounds."""
-        edges = np.linspace(low, high, n_bins + 1)
-        inner = tuple(np.unique(edges[1:-1]).tolist())
-        return cls(inner, float(low), n_bins / (float(high) - float(low)) if len(inner) == n_bins - 1 else 0.0)
+        return _even(cls, float(low), float(high), n_bins)
 
     @property
     def size(self):
@@ -96,6 +95,14 @@ class CategoryBins:
     def side(self, shift, threshold):
         """Return in words which rows go left."""
         return f"is {self.values[shift][1]!r}" if shift < len(self.values) else "is none of its categories"
+
+
+@lru_cache(maxsize=256)
+def _even(kind, low, high, n_bins):
+    """Return bins of equal width, worked out once for columns of equal bounds, which most are."""
+    edges = np.linspace(low, high, n_bins + 1)
+    inner = tuple(np.unique(edges[1:-1]).tolist())
+    return kind(inner, low, n_bins / (high - low) if len(inner) == n_bins - 1 else 0.0)
 
 
 def checked_bins(n_bins):

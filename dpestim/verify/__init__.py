@@ -8,6 +8,7 @@
 
 How a program becomes an answer:
 
+* `classics.py`   the suite of classic programs
 * `language.py`, `reading.py`   the language: statements, types, what is secret
 * `terms.py`       values: exact numbers, or terms of z3
 * `running.py`     two runs at once, on neighbours; `worlds.py`, what they run in
@@ -20,19 +21,24 @@ How a program becomes an answer:
 * `verify.md`      the theorem, and its proof
 """
 
-from dpestim.verify.checking import verify
-from dpestim.verify.language import (
-    Program,
-    ProgramError,
-    Queries,
-    discrete_laplace,
-    laplace,
-    program,
-    queries,
-)
-from dpestim.verify.refuting import Refutation
-from dpestim.verify.suite import suite
-from dpestim.verify.verdict import Verdict
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.verify.checking import verify
+    from dpestim.verify.classics import suite
+    from dpestim.verify.language import Program, ProgramError, Queries, discrete_laplace, laplace, program, queries
+    from dpestim.verify.refuting import Refutation
+    from dpestim.verify.verdict import Verdict
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "checking": "verify",
+    "classics": "suite",
+    "language": "Program ProgramError Queries discrete_laplace laplace program queries",
+    "refuting": "Refutation",
+    "verdict": "Verdict",
+})
 
 __all__ = ["Program", "ProgramError", "Queries", "Refutation", "Verdict", "discrete_laplace", "laplace", "program",
            "queries", "suite", "verify"]

@@ -14,7 +14,7 @@ from dpestim.accounting import Ledger
 from dpestim.base import all_estimators
 from dpestim.central import LaplaceMechanism
 from dpestim.cluster import DPKMeans
-from dpestim.distributed import _METHODS
+from dpestim.distributed.verbs import _METHODS
 from dpestim.exceptions import BudgetExceededError, PrivacyLeakWarning
 from dpestim.local import DuchiTransformer, GRRFrequencyEstimator, PrivatizedColumns
 from dpestim.naive_bayes import DPGaussianNB

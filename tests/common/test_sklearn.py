@@ -1,13 +1,16 @@
 """scikit-learn's own checks on every estimator, with a few reasoned expected failures and no others."""
 
+import inspect
+
 import pytest
 import sklearn
-from sklearn.base import is_clusterer
+from sklearn.base import BaseEstimator, is_clusterer
 from sklearn.utils.estimator_checks import check_estimator
 
 from dpestim.base import all_estimators
 from dpestim.central.base import CentralMechanism
 from dpestim.central.model import CentralModel
+from dpestim.docstrings import Documented
 from dpestim.linear_model import DPLogisticRegression, DPTukeyRegression
 from dpestim.local import LaplaceTransformer, PrivatizedColumns, StaircaseTransformer
 from dpestim.model_selection import PrivateSearchCV
@@ -127,3 +130,44 @@ def test_what_scikit_learn_says_is_heard():
     found = wrong(Overwrites(), {"check_fit2d_1sample": "which it does not"})
     assert isinstance(found["check_estimators_overwrite_params"], AssertionError)
     assert found["check_fit2d_1sample"] is None
+
+
+def test_every_class_has_the_requests_that_scikit_learn_reads_from_its_methods():
+    """It is not asked for a class that adds no method: a base's requests must then be those of the class."""
+    methods = ("fit", "partial_fit", "predict", "predict_proba", "decision_function", "score", "transform")
+    some = 0
+    for _, kind in all_estimators():
+        plain = type(kind.__name__, (BaseEstimator,), {name: getattr(kind, name) for name in methods
+                                                       if inspect.isfunction(getattr(kind, name, None))})
+        for request in (f"set_{name}_request" for name in methods):
+            found, expected = (getattr(of, request, None) for of in (kind, plain))
+            assert (found is None) == (expected is None), (kind, request)
+            if found:
+                some += 1
+                assert str(inspect.signature(found)) == str(inspect.signature(expected)).replace(
+                    f"{plain.__module__}.{plain.__qualname__}", f"{kind.__module__}.{kind.__qualname__}")
+    assert some > 20
+
+
+def test_a_class_that_adds_a_method_has_its_requests():
+    class Below(DPGaussianNB):
+        """It adds a parameter of a method."""
+
+        def predict(self, X, price):
+            """Predict."""
+
+    class Same(Below):
+        """It adds nothing."""
+
+    class Mixed(Documented, BaseEstimator):
+        """What it adds comes from another base."""
+
+    class Added:
+        def fit(self, X, y, cost):
+            """Fit."""
+
+    class Joined(Added, Mixed):
+        """It has that method."""
+
+    assert not hasattr(DPGaussianNB, "set_predict_request")
+    assert all(map(hasattr, (Below, Same, Joined), ("set_predict_request", "set_predict_request", "set_fit_request")))

@@ -1,7 +1,7 @@
 """Graphs that are made up: what is learned of a graph with noise, and random graphs that are like it.
 
 * `base.py`       `GraphSampler` (`sample`) and `GraphGenerator`, what learns of a graph that a curator holds
-* `bter.py`       graphs of given degrees and clustering, without data: `bter`
+* `bter_edges.py` graphs of given degrees and clustering, without data: `bter`
 * `degrees.py`    degrees from noisy degrees
 * `dgg.py`        `DGGGenerator`: noisy degrees, local model
 * `ldpgen.py`     `LDPGenGenerator`: numbers of neighbours in groups, in two rounds, local model
@@ -12,13 +12,28 @@
 * `blocks.py`     random edges within and between blocks of nodes
 """
 
-from dpestim.graph.generators.agm import AGMGenerator
-from dpestim.graph.generators.bter import bter
-from dpestim.graph.generators.dgg import DGGGenerator
-from dpestim.graph.generators.ldpgen import LDPGenGenerator
-from dpestim.graph.generators.privgraph import PrivGraphGenerator
-from dpestim.graph.generators.rnl import RNLGenerator
-from dpestim.graph.generators.tmf import TmFGenerator
+from typing import TYPE_CHECKING
+
+from dpestim import lazy
+
+if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
+    from dpestim.graph.generators.agm import AGMGenerator
+    from dpestim.graph.generators.bter_edges import bter
+    from dpestim.graph.generators.dgg import DGGGenerator
+    from dpestim.graph.generators.ldpgen import LDPGenGenerator
+    from dpestim.graph.generators.privgraph import PrivGraphGenerator
+    from dpestim.graph.generators.rnl import RNLGenerator
+    from dpestim.graph.generators.tmf import TmFGenerator
+
+__getattr__, __dir__ = lazy.attach(__name__, {
+    "agm": "AGMGenerator",
+    "bter_edges": "bter",
+    "dgg": "DGGGenerator",
+    "ldpgen": "LDPGenGenerator",
+    "privgraph": "PrivGraphGenerator",
+    "rnl": "RNLGenerator",
+    "tmf": "TmFGenerator",
+})
 
 __all__ = [
     "AGMGenerator",

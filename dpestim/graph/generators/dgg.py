@@ -3,7 +3,7 @@
 import math
 
 from dpestim.graph.generators.base import GraphSampler
-from dpestim.graph.generators.bter import CLUSTERING, checked_clustering, edges_of
+from dpestim.graph.generators.bter_edges import CLUSTERING, checked_clustering, edges_of
 from dpestim.graph.generators.degrees import likely_degrees
 from dpestim.graph.lists.either import EitherReports
 

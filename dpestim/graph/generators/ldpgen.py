@@ -7,7 +7,7 @@ import numpy as np
 from dpestim.central.additive.discrete_laplace import law_of_rate
 from dpestim.central.stability.rows import checked_share
 from dpestim.graph.generators.base import GraphGenerator
-from dpestim.graph.generators.bter import CLUSTERING, checked_clustering, edges_of, matched
+from dpestim.graph.generators.bter_edges import CLUSTERING, checked_clustering, edges_of, matched
 from dpestim.graph.generators.degrees import likely_degrees
 from dpestim.graph.lists.reading import read_lists
 from dpestim.models import checked_number

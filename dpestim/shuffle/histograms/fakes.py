@@ -22,6 +22,8 @@ from dpestim.shuffle.law import RARELY, ShuffleLaw, first_below
 _MOST = 1 << 12
 #: Less is not told from 0.
 _LEAST = 1e-300
+#: So many coins times ln(2 / delta) / epsilon^2 are about enough.
+_COINS = 6
 #: Bits of the probability of a fake that are looked for.
 _PRECISION = 14
 #: A law with more combinations of fakes is not enumerated.
@@ -59,13 +61,20 @@ class Fakes(ShuffleLaw):
             distance = math.log(max(found, _LEAST) / delta)
             return max(distance, _LEAST) if found > delta else min(distance, 0.0)
 
-        places = 1
-        while (below := gap(most)) > 0:
+        places, above = 1, None
+        # (far more fakes than are needed take long to add up: about how many are is guessed, and then looked at)
+        times = 2 * self.n_honest * most / WORD * min(epsilon, 1.0) ** 2 / (_COINS * math.log(2 / delta))
+        halved = min(math.floor(math.log2(max(times, 1.0))), max(0, most.bit_length() - 21))
+        while (below := gap(most >> halved)) > 0:
+            if halved:
+                halved, above = halved - 1, below
+                continue
             places *= 2
+            above = None
             if places > _MOST:
                 raise ValueError(f"n_users must be larger: {self.n_honest} honest users would have to send more than "
                                  f"{_MOST} fake messages each to hide {self.n_categories} categories")
-        high, above = most, None
+        high = most >> halved
         while high > 1 << 20 and above is None:
             found = gap(high // 2)
             if found > 0:

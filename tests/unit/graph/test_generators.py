@@ -13,7 +13,7 @@ from dpestim.accounting import Ledger
 from dpestim.graph import DGGGenerator, LDPGenGenerator, RNLGenerator, bter
 from dpestim.graph.generators import degrees as degrees_of
 from dpestim.graph.generators.base import joined
-from dpestim.graph.generators.bter import pairs_in_blocks
+from dpestim.graph.generators.bter_edges import pairs_in_blocks
 from dpestim.graph.generators.degrees import likely_degrees, noise_law
 from dpestim.graph.generators.rnl import _chances
 

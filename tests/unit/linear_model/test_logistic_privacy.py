@@ -12,7 +12,7 @@ from scipy.special import expit, log_ndtr
 from scipy.stats import norm
 
 from dpestim.linear_model import objective as law
-from dpestim.linear_model.shapes import BINARY
+from dpestim.linear_model.shapes import BINARY, Softmax
 
 SLACK = 1e-6  # of the integration grid, relative
 
@@ -344,3 +344,21 @@ def test_the_pure_budget_holds_to_two_hundred_digits(epsilon, C):
         loss = 2 * rate + BINARY.hessian_cost(rate, strength)
         assert loss <= e * (1 - Decimal(10) ** -31)
         assert loss >= e * Decimal("0.499999")
+
+
+@pytest.mark.parametrize("shape", [BINARY, Softmax(4)])
+def test_rates_are_those_of_bisection(shape):
+    """Secants only tell where bisection need not ask."""
+    with localcontext(law._CONTEXT):
+        for budget, strength in [(0.01, 120), (0.5, 1.3), (1, 0.6), (1, 0.02), (3, 1e-3), (8, 1e-5), (1e-3, 10)]:
+            budget, strength = Decimal(budget), Decimal(strength)
+            sensitivity, most = 2 * shape.steepest, budget / law._MORE
+            free = budget / sensitivity / law._MORE
+            low, high = Decimal(0), free
+            if shape.hessian_cost(free, strength) == 0:
+                low = high
+            while (high - low) * law._FINE > high and high > free * law._LEAST_PART:
+                middle = (low + high) / 2
+                fits = sensitivity * middle + shape.hessian_cost(middle, strength) <= most
+                low, high = (middle, high) if fits else (low, middle)
+            assert law.gradient_rate(budget, strength, shape) == (low if high > free * law._LEAST_PART else 0)

@@ -7,13 +7,11 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from sklearn.base import BaseEstimator
 
 import dpestim
 from dpestim.base import all_estimators
 from dpestim.docstrings import Documented
 from dpestim.docstrings.glossary import GLOSSARY
-from dpestim.naive_bayes import DPGaussianNB
 
 PACKAGE = Path(dpestim.__file__).parent
 PLACE = re.compile(r"^ *\{\w+(?: \w+)*\}$", re.MULTILINE)
@@ -111,44 +109,3 @@ def test_what_the_glossary_says_stands_nowhere_else():
 def test_all_estimators_share_their_parameters():
     for name, cls in all_estimators():
         assert issubclass(cls, Documented), name
-
-
-def test_every_class_has_the_requests_that_scikit_learn_reads_from_its_methods():
-    """It is not asked for a class that adds no method: a base's requests must then be those of the class."""
-    methods = ("fit", "partial_fit", "predict", "predict_proba", "decision_function", "score", "transform")
-    some = 0
-    for _, kind in all_estimators():
-        plain = type(kind.__name__, (BaseEstimator,), {name: getattr(kind, name) for name in methods
-                                                       if inspect.isfunction(getattr(kind, name, None))})
-        for request in (f"set_{name}_request" for name in methods):
-            found, expected = (getattr(of, request, None) for of in (kind, plain))
-            assert (found is None) == (expected is None), (kind, request)
-            if found:
-                some += 1
-                assert str(inspect.signature(found)) == str(inspect.signature(expected)).replace(
-                    f"{plain.__module__}.{plain.__qualname__}", f"{kind.__module__}.{kind.__qualname__}")
-    assert some > 20
-
-
-def test_a_class_that_adds_a_method_has_its_requests():
-    class Below(DPGaussianNB):
-        """It adds a parameter of a method."""
-
-        def predict(self, X, price):
-            """Predict."""
-
-    class Same(Below):
-        """It adds nothing."""
-
-    class Mixed(Documented, BaseEstimator):
-        """What it adds comes from another base."""
-
-    class Added:
-        def fit(self, X, y, cost):
-            """Fit."""
-
-    class Joined(Added, Mixed):
-        """It has that method."""
-
-    assert not hasattr(DPGaussianNB, "set_predict_request")
-    assert all(map(hasattr, (Below, Same, Joined), ("set_predict_request", "set_predict_request", "set_fit_request")))

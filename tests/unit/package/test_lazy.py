@@ -99,3 +99,53 @@ def test_mechanisms_are_found_where_older_pickles_look_for_them(name):
     assert pickle.loads(old).get_params() == mechanism(2.0, sensitivity=3).get_params()
     with pytest.raises(AttributeError, match="has no attribute 'NoSuchName'"):
         importlib.import_module(module[: -len("_mechanism")]).NoSuchName  # noqa: B018 (asked for)
+
+
+#: Imports all modules of some packages by twelve threads, each from another one on, and half of them backwards.
+_AT_ONCE = """
+import importlib, pathlib, sys, threading
+import sklearn.linear_model, sklearn.model_selection, sklearn.pipeline, sklearn.preprocessing
+import dpestim
+sys.setswitchinterval(1e-5)
+root = pathlib.Path(dpestim.__file__).parent
+names = [".".join(path.relative_to(root.parent).with_suffix("").parts).removesuffix(".__init__")
+         for package in sys.argv[1:] for path in sorted((root / package).rglob("*.py"))]
+barrier, faults = threading.Barrier(12), set()
+
+def import_all(i):
+    start = i * len(names) // 12
+    barrier.wait()
+    for name in (names[start:] + names[:start])[:: -1 if i % 2 else 1]:
+        try:
+            importlib.import_module(name)
+        except ModuleNotFoundError as error:  # (z3, Dask, Spark and Beam need not be here)
+            if "dpestim" in str(error):
+                faults.add(f"{name}: {error}")
+        except Exception as error:
+            faults.add(f"{name}: {error!r}")
+
+threads = [threading.Thread(target=import_all, args=(i,), daemon=True) for i in range(12)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join(60)
+print(*sorted(faults), sep="\\n")
+sys.exit(bool(faults) or any(thread.is_alive() for thread in threads))
+"""
+
+
+def test_threads_may_import_everything_at_once():
+    """Whoever imports a module waits for its package, which must not wait for the module."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", _AT_ONCE, "distributed", "parties", "testing", "verify", "audit"],
+        capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("path", [path for path in sorted(PACKAGE.rglob("__init__.py"))
+                                  if path.parent.name not in ("dpestim", "docstrings", "commands")], ids=name_of)
+def test_packages_import_their_modules_late(path):
+    """Else threads that import the package and one of its modules wait for each other."""
+    loaded = [node.module or "" for node in ast.parse(path.read_text(encoding="utf-8")).body
+              if isinstance(node, ast.ImportFrom)]
+    assert not [module for module in loaded if f"{module}.".startswith(f"{name_of(path)}.")]

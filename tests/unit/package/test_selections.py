@@ -14,8 +14,8 @@ from dpestim.testing import mechanism_checks
 
 ROOT = Path(__file__).resolve().parents[3]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
-#: What mentions scikit-learn and has no say in it: layers and import times, pictures, and this file.
-NOT_ABOUT_SKLEARN = {"test_package.py", "test_displays.py", "test_selections.py"}
+#: What mentions scikit-learn and has no say in it: layers and imports, pictures, and this file.
+NOT_ABOUT_SKLEARN = {"test_package.py", "test_lazy.py", "test_displays.py", "test_selections.py"}
 
 
 def files(word):

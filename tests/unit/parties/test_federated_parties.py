@@ -23,7 +23,7 @@ from dpestim.distributed.shared_noise import share_of
 from dpestim.exceptions import BudgetExceededError, PartiesError
 from dpestim.linear_model import DPLinearRegression
 from dpestim.parties import Certificate, Directory, Identity, RoundsClient, SumTerms, federated, serve_rounds, take_part
-from dpestim.parties.federated import _SHARES, _check_served, _Meeting, _rehearse, _run
+from dpestim.parties.model_of_all import _SHARES, _check_served, _Meeting, _rehearse, _run
 from dpestim.passes import InProcesses, Place
 from dpestim.preprocessing import DPKBinsDiscretizer, DPQuantileTransformer
 from dpestim.results import LEARNED
@@ -42,7 +42,7 @@ N_PARTIES, N_ROWS = 3, 200
 CERTIFICATE = Certificate.make()
 #: What is said of those that are not; or why their rows cannot be in parts.
 REFUSALS = "sums of parts|all rows at once|draw nothing else|row_allocation|edges_fraction|needs"
-module = sys.modules["dpestim.parties.federated"]
+module = sys.modules["dpestim.parties.model_of_all"]
 
 
 class Exact:

@@ -22,7 +22,7 @@ from dpestim.privacy.trust import Parties
 from dpestim.rng import WordSource
 from dpestim.statistics import Count, Mean, Sum
 
-module = sys.modules["dpestim.parties.federated"]
+module = sys.modules["dpestim.parties.model_of_all"]
 ROWS = [np.ones(40, bool)] * 3
 
 

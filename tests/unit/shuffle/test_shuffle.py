@@ -17,6 +17,7 @@ from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import exp_upper
 from dpestim.shuffle import BooleanSum, RealSum, ShuffledEstimator
 from dpestim.shuffle.coins import _one_among, delta_among, delta_of_bits
+from dpestim.shuffle.histograms import fakes
 from dpestim.shuffle.histograms.fakes import Fakes
 from dpestim.shuffle.sums.boolean import NoisyBit
 from dpestim.shuffle.sums.levels import Levels, OneLevel
@@ -396,3 +397,14 @@ def test_a_small_batch_never_reaches_the_analyser():
     protocol = RealSum(1.0, delta=1e-6, bounds=(0, 100), n_users=10_000)
     with pytest.raises(ValueError, match="n_users must not exceed the number of users in a batch"):
         protocol.shuffle(protocol.encode([[73.0]]))
+
+
+@pytest.mark.parametrize(("epsilon", "n_categories", "delta", "n_users"), [
+    (1, 5, 1e-6, 1000), (0.02, 100, 1e-3, 300_000), (8, 2, 1e-9, 40), (0.3, 20, 1e-4, 2000), (2, 300, 1e-6, 100)])
+def test_the_fewest_fakes_are_the_same_wherever_the_search_begins(monkeypatch, epsilon, n_categories, delta, n_users):
+    found = []
+    for coins in 1e9, 6, 3, 1.5, 0.7, 1e-9:
+        monkeypatch.setattr(fakes, "_COINS", coins)
+        made = fakes.Fakes(Fraction(epsilon), n_categories, Fraction(delta), n_users, 0)
+        found.append((made.n_places, made.other))
+    assert len(set(found)) == 1
