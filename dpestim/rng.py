@@ -11,7 +11,7 @@ So what it makes of zeros under the nonce stage | column | block | 0 *is* the st
 and where the processor has vector AES, for which OpenSSL has written GCM but not CTR, large draws take this faster way
 to the same words. The counters nonce | 0 and nonce | 1, with which GCM works besides, name no words. Few words
 are made by a kernel of our own, with the processor's instructions for AES (`_core/src/aes.h`), where it has them: they
-are the same, and OpenSSL, which makes all others, need not be loaded.
+are the same, and OpenSSL, which makes all others, need not be loaded. With DPESTIM_ONLY_OPENSSL=1 it makes all.
 
 Rows are cut into blocks of a size that depends on the mechanism alone, so which word a row sees is a function of
 (key, stage, column, row): not of threads, batches or the order of blocks.
@@ -42,10 +42,12 @@ from dpestim._core import rare
 _CHUNK = 1 << 21
 #: Bytes from which on GCM is faster, its set-up included, and the most that one nonce allows.
 _GCM_LEAST, _GCM_MOST = 1 << 17, 16 * ((1 << 32) - 2)
+#: Whether the environment asks that nothing but OpenSSL encrypts (SECURITY.md); processes that are started inherit it.
+_ONLY_OPENSSL = os.environ.get("DPESTIM_ONLY_OPENSSL", "") not in ("", "0")
 #: Bytes up to which a kernel encrypts by the processor's instructions, which costs no set-up, import or lock.
-_OWN_MOST = 1 << 14
+_OWN_MOST = 0 if _ONLY_OPENSSL else 1 << 14
 #: Words that the system makes in less time than a cipher takes to be set up, a kernel of our own or OpenSSL.
-_FEW = 32 if rare.HAS_AES else 128
+_FEW = 32 if rare.HAS_AES and not _ONLY_OPENSSL else 128
 #: Words a block, where a mechanism says nothing else.
 BLOCK_WORDS = 1 << 16
 _WORD, _HALF = np.dtype(np.uint64), np.dtype(np.uint32)

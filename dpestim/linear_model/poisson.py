@@ -177,7 +177,7 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
         targets = target_numbers(y, n_rows, strict=strict)
         if not strict and (targets < 0).any():
             raise ValueError("y must hold counts, and has a negative number: replace or remove such rows")
-        return np.maximum(targets, 0.0, out=targets)  # (a copy already)
+        return np.maximum(targets, 0.0, out=targets)  # (a copy)
 
     def _read_y(self, y, n_rows, strict):
         """Return (signs, targets and loss of the one problem, what was learned)."""
@@ -186,11 +186,11 @@ class DPPoissonRegressor(PerturbedModel, CentralRegressor):
             largest = float(min(max(1.0, targets.max()), 1e9))
         else:
             largest = float(self.max_target)
-        counts, shares = np.isfinite(targets), np.minimum(targets, largest)
+        counts, shares = np.isfinite(targets), np.minimum(targets, largest, out=targets)  # (a copy already)
         shares /= largest
         if not counts.all():
             shares[~counts] = 0.0
-        return (counts.astype(np.int8), shares, poisson(math.log(largest))), {"max_target_": largest}
+        return (counts.view(np.int8), shares, poisson(math.log(largest))), {"max_target_": largest}
 
     def _loss(self, task):
         return task[2], task[2].loss_shape

@@ -346,10 +346,10 @@ def _objective(loss, noise, strength, w, hessian, step):
 def _factor(bend, strength):
     if callable(bend):  # a loss that knows a short way
         return bend(strength)
-    diagonal = np.diag_indices_from(bend)
-    bend[diagonal] += strength
+    diagonal = np.einsum("ii->i", bend)  # (a view of it)
+    diagonal += strength
     for more in _LIFTS:
-        bend[diagonal] += more * bend[diagonal].max()
+        diagonal += more * diagonal.max()
         # LAPACK itself: around it scipy.linalg spends ten times what a small system takes
         factor, failed = dpotrf(bend)
         if not failed:

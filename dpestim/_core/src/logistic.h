@@ -202,10 +202,13 @@ DPESTIM_WIDE static double dpestim_logistic(const double *x, ptrdiff_t d, const 
         }
 #if DPESTIM_HAS_WIDE /* (two tiles are scored together) */
         else if (bits >= 512 && kind != DPESTIM_HINGE && rows == DPESTIM_TILE && i + (2 * rows - 1) * step < last) {
-            for (ptrdiff_t at = i; at < i + 2 * rows * step; at += step)
-                if (scales[at] < 0.0) scales[at] = dpestim_clip(x + at * d, d, inverse, limit);
-            full = ahead = dpestim_tiles_512(x + i * d, d, step, signs + i, scales + i, targets ? targets + i : NULL,
-                                             tail, offset, w, ends, z, width, shape, pull, bend, rest, past);
+            for (int again = 0; !full && again < 2; again++) { /* (once more where scales were not known yet) */
+                for (ptrdiff_t at = i; again && at < i + 2 * rows * step; at += step)
+                    if (scales[at] < 0.0) scales[at] = dpestim_clip(x + at * d, d, inverse, limit);
+                full = ahead = dpestim_tiles_512(x + i * d, d, step, signs + i, scales + i,
+                                                 targets ? targets + i : NULL, tail, offset, w, ends, z, width, shape,
+                                                 pull, bend, rest, past);
+            }
         }
 #endif
         for (int r = 0; r < rows && !full; r++) {

@@ -12,6 +12,7 @@
 #include <immintrin.h>
 #define DPESTIM_512 DPESTIM_TARGET("arch=x86-64-v4")
 #define DPESTIM_8(c) _mm512_set1_pd(c)
+#define DPESTIM_SHORT 128 /* columns up to which the rows of two tiles stay in the first-level cache */
 #define DPESTIM_STEP(a, b, c) _mm512_add_pd(a, _mm512_mul_pd(b, c)) /* a + b c, rounded twice */
 
 /* Scaled rows with their tails to z; returns z w of each. */
@@ -23,10 +24,14 @@ DPESTIM_512 static inline __m512d dpestim_pack_512(const double *x, ptrdiff_t d,
     const __mmask8 some = (__mmask8)((1u << rest) - 1u);
     const __m512i back = _mm512_add_epi64(_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0), _mm512_set1_epi64(8 - rest));
     const __m512d constant = DPESTIM_8(tail);
+    const uintptr_t ahead = (uintptr_t)(16 * stride) * sizeof(double); /* the two tiles after these, if they are there */
     __m512d weights = rest ? d < 8 ? _mm512_maskz_loadu_pd(some, w) : _mm512_loadu_pd(ends) : _mm512_setzero_pd();
     for (int r = 0; r < 8; r++) {
         const double *from = x + r * stride;
         double *to = z + r * width;
+        /* asked for long before it is needed: of short rows the processor's own guesses come late */
+        for (ptrdiff_t j = 0; j < d && d <= DPESTIM_SHORT; j += 8)
+            _mm_prefetch((const char *)((uintptr_t)(from + j) + ahead), _MM_HINT_T0);
         __m512d scale = DPESTIM_8(scales[r * step]), lanes = _mm512_setzero_pd();
         for (ptrdiff_t j = 0; j < whole; j += 8) {
             __m512d value = _mm512_mul_pd(scale, _mm512_loadu_pd(from + j));
@@ -91,7 +96,10 @@ DPESTIM_512 static inline int dpestim_counts_512(const int8_t *signs, const doub
         k == 1 ? _mm512_cvtepi8_epi64(_mm_loadl_epi64((const __m128i *)s))
                : _mm512_set_epi64(s[7 * k], s[6 * k], s[5 * k], s[4 * k], s[3 * k], s[2 * k], s[k], s[0]);
     int all = _mm512_cmpeq_epi64_mask(side, _mm512_setzero_si512()) == 0;
-    for (int r = 0; r < 8; r++) all &= scales[r * step] > 0.0;
+    if (k == 1)
+        all &= _mm512_cmp_pd_mask(_mm512_loadu_pd(scales), _mm512_setzero_pd(), _CMP_GT_OQ) == 0xFF;
+    else
+        for (int r = 0; r < 8; r++) all &= scales[r * k] > 0.0;
     *sign = _mm512_cvtepi64_pd(side);
     return all;
 }
