@@ -160,8 +160,9 @@ def test_threads_are_judged_by_what_the_machine_gains(benchmarks):
     from benchmarks import threads
 
     machine = threads.Machine(None, quick=True)
-    times = {"arithmetic 1": 9.0, "arithmetic 2": 1.0, "memory 1": 1.0, "memory 2": 1.0, "vector 1": 2.0,
-             "vector 2": 1.0, "keystream 1": 3.0, "keystream 2": 2.0}
+    times = {"arithmetic 1": [9.0], "arithmetic 2": [1.0], "memory 1": [1.0], "memory 2": [1.0], "vector 1": [2.0],
+             "vector 2": [1.0], "keystream 1": [3.0], "keystream 2": [2.0]}
+    assert threads.gain([1.0, 20.0, 3.0], [1.0, 10.0, 1.0]) == 2  # (of pairs: 20 and 10 were slow together)
     size = machine.numbers.nbytes
     assert machine.gains(times) == {"arithmetic": 9, "memory": 1, "keystream": 1.5, "vector": 2}
     assert machine.most(times, 4.0, 0) == 2  # all of it vector arithmetic
