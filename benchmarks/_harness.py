@@ -64,12 +64,13 @@ class Row:
 ONCE = False
 
 
-def interleave(contestants, *, slow=1.0, before=None):
+def interleave(contestants, *, slow=1.0, before=None, least=1, summary=statistics.median):
     """Return (median seconds, warm-up results, number of repeats) of functions called in turn: A B A B ...
 
     The warm-up's results are handed out so that contestants can be compared. Three repeats where the warm-up of all
     took more than `slow` seconds (one beyond 30), else at least five, and up to 25 within about a second. `before` is
-    called before each call, and its time is not counted.
+    called before each call, and its time is not counted. `least`: so many repeats at least. `summary` is
+    what is returned of the seconds in place of their median.
     """
     _settle_allocator()
     times = {name: [] for name in contestants}
@@ -84,6 +85,7 @@ def interleave(contestants, *, slow=1.0, before=None):
             results[name] = function()
         taken = time.perf_counter() - start
         repeats = 1 if ONCE or taken > 30 else 3 if taken > slow else min(25, max(5, int(1 / taken)))
+        repeats = repeats if ONCE else max(repeats, least)
         for _ in range(repeats):
             for name, function in contestants.items():
                 if before is not None:
@@ -95,7 +97,7 @@ def interleave(contestants, *, slow=1.0, before=None):
     finally:
         if enabled:
             gc.enable()
-    return {name: statistics.median(t) for name, t in times.items()}, results, repeats
+    return {name: summary(t) for name, t in times.items()}, results, repeats
 
 
 @cache

@@ -10,8 +10,11 @@ Galois/counter mode (GCM) encrypts under a nonce of 96 bits by the counters nonc
 So what it makes of zeros under the nonce stage | column | block | 0 *is* the stream of that block from position 0 on,
 and where the processor has vector AES, for which OpenSSL has written GCM but not CTR, large draws take this faster way
 to the same words. The counters nonce | 0 and nonce | 1, with which GCM works besides, name no words. Few words
-are made by a kernel of our own, with the processor's instructions for AES (`_core/src/aes.h`), where it has them: they
-are the same, and OpenSSL, which makes all others, need not be loaded. With DPESTIM_ONLY_OPENSSL=1 it makes all.
+are made by a kernel of our own, with the processor's instructions for AES (`_core/src/aes.h`), where it has them, and
+all where it has vector AES: they are the same, and OpenSSL, which makes all others, need not be loaded. Kernels that
+take many words make them themselves so (`cipher`), a few thousand at a time: these never leave the first-level cache,
+and threads need not wait for the interpreter's lock between the cipher and the kernel. With DPESTIM_ONLY_OPENSSL=1
+OpenSSL makes all words.
 
 Rows are cut into blocks of a size that depends on the mechanism alone, so which word a row sees is a function of
 (key, stage, column, row): not of threads, batches or the order of blocks.
@@ -44,8 +47,9 @@ _CHUNK = 1 << 21
 _GCM_LEAST, _GCM_MOST = 1 << 17, 16 * ((1 << 32) - 2)
 #: Whether the environment asks that nothing but OpenSSL encrypts (SECURITY.md); processes that are started inherit it.
 _ONLY_OPENSSL = os.environ.get("DPESTIM_ONLY_OPENSSL", "") not in ("", "0")
-#: Bytes up to which a kernel encrypts by the processor's instructions, which costs no set-up, import or lock.
-_OWN_MOST = 0 if _ONLY_OPENSSL else 1 << 14
+#: Bytes up to which a kernel encrypts by the processor's instructions, which costs no set-up, import or lock: all of
+#: them where it has vector AES, and is as fast as OpenSSL.
+_OWN_MOST = 0 if _ONLY_OPENSSL else 1 << 62 if rare.VECTOR_AES else 1 << 14
 #: Words that the system makes in less time than a cipher takes to be set up, a kernel of our own or OpenSSL.
 _FEW = 32 if rare.HAS_AES and not _ONLY_OPENSSL else 128
 #: Words a block, where a mechanism says nothing else.
@@ -244,6 +248,18 @@ class WordReader:
             found = rare.settle(lanes, self._encrypted(counters[:found]).view(np.uint64), last, places, numbers)
         return places[:found], numbers[:found]
 
+    def cipher(self, stage, column, block, start, size):
+        """Return what a kernel makes the words of `dense` of: (key, head, counter, words to skip there), or None.
+
+        Counters are the numbers head, counter + 0, 1, ... None: OpenSSL makes them, because it is faster, or a kernel
+        cannot.
+        """
+        if not rare.HAS_AES or size << 3 > _OWN_MOST:
+            return None
+        position, skip = start >> 1, start & 1
+        head = _counter(stage, column, block, position, (skip + size + 1) >> 1)[:8]
+        return self._key, int.from_bytes(head, "big"), position + _OFFSET, skip
+
     def _encrypted(self, counters):
         """Return the bytes of scattered counters, over which they may be written.
 
@@ -298,6 +314,18 @@ class Words:
         if self._drawn.setdefault(stage, per_row) != per_row:
             self._draw(stage, per_row)
         return self._reader.dense(stage, *self._at, self._first * per_row, self._n_rows * per_row)
+
+    def cipher(self, stage, per_row):
+        """Return what a kernel makes the words of `dense` of (`WordReader.cipher`), or None: then `dense` has them."""
+        if self._drawn.setdefault(stage, per_row) != per_row:
+            self._draw(stage, per_row)
+        return self._reader.cipher(stage, *self._at, self._first * per_row, self._n_rows * per_row)
+
+    def rare_cipher(self, stage, per_row):
+        """Return (head, counter of place 0) of the words of `sparse`, of which a kernel makes those it asks for."""
+        self._draw(stage, ("sparse", per_row))
+        head = _counter(stage, *self._at, self._first * per_row, self._n_rows * per_row)[:8]
+        return int.from_bytes(head, "big"), self._first * per_row + _OFFSET
 
     def halves(self, stage):
         """Return one 32-bit number for every row: row r gets half r % 2 of word r // 2 of the block's stream."""

@@ -13,7 +13,16 @@ cdef extern from "grr_rows.h" nogil:
     void dpestim_grr_rows32(const uint32_t *codes, const uint64_t *words, size_t n, uint64_t keep, uint64_t w,
                             uint32_t *out) noexcept
 
+cdef extern from "aes.h" nogil:
+    ctypedef struct dpestim_aes_keys:
+        pass
+    int dpestim_has_aes() noexcept
+    void dpestim_aes_schedule(const uint8_t *key, dpestim_aes_keys *keys) noexcept
+    void dpestim_aes_stream(const dpestim_aes_keys *keys, uint64_t head, uint64_t first, uint8_t *out,
+                            size_t n) noexcept
+
 cdef enum:
+    TILE_WORDS = 2048  # made at a time, an even number for each record: whole counters
     MOST_IN_LANES = 4096  # four lanes of so many 32-bit counts stay near the first-level cache
     LONG = 4096  # bytes from which on eight tables of 256 counts are worth clearing
 
@@ -31,33 +40,70 @@ def privatize(
     code_t[::1] out,              # OUT  reported values, below d
 ):
     """Answer every record; ``keep + (d - 1) * other`` is 2**64 (one word a record) or 2**128 (two)."""
-    cdef Py_ssize_t n = codes.shape[0], i
-    cdef uint64_t keep_high, keep_low, w_high, w_low, reciprocal
-    cdef dpestim_u128 keep2, w2
+    cdef Py_ssize_t n = codes.shape[0]
+    cdef uint64_t keep_high, keep_low, w_high, w_low
     if out.shape[0] != n or (words.shape[0] != n and words.shape[0] != 2 * n):
         raise ValueError("codes, words and out differ in length")
     keep_high, keep_low = keep >> 64, keep & 0xFFFFFFFFFFFFFFFF
     w_high, w_low = other >> 64, other & 0xFFFFFFFFFFFFFFFF
     if n == 0:
         return
-    if words.shape[0] == n and w_low >> 33:
-        with nogil:
-            if code_t is uint8_t:
-                dpestim_grr_rows8(&codes[0], &words[0], n, keep_low, w_low, &out[0])
-            elif code_t is uint16_t:
-                dpestim_grr_rows16(&codes[0], &words[0], n, keep_low, w_low, &out[0])
-            else:
-                dpestim_grr_rows32(&codes[0], &words[0], n, keep_low, w_low, &out[0])
-    elif words.shape[0] == n:
+    with nogil:
+        _answer(&codes[0], &words[0], n, words.shape[0] == n, keep_high, keep_low, w_high, w_low, &out[0])
+
+
+def answer(
+    const code_t[::1] codes,      # IN   as for `privatize`
+    tuple cipher not None,        # IN   (key, head, counter, words to skip) of n_words words a record
+    int n_words,                  # IN   1 or 2
+    keep,                         # IN   as for `privatize`
+    other,                        # IN   as for `privatize`
+    code_t[::1] out,              # OUT  as for `privatize`
+):
+    """Do the same, and make the words, tile by tile: they stay in the first-level cache, and threads hand over less."""
+    cdef bytes key = cipher[0]
+    cdef uint64_t head = cipher[1], first = cipher[2], keep_high, keep_low, w_high, w_low
+    cdef Py_ssize_t n = codes.shape[0], skip = cipher[3], low = 0, rows, m
+    cdef dpestim_aes_keys keys
+    cdef uint64_t words[TILE_WORDS + 2]
+    if (out.shape[0] != n or n_words not in (1, 2) or not 0 <= skip <= 1 or len(key) != 32 or not dpestim_has_aes()):
+        raise ValueError("codes, cipher and out differ in length")
+    keep_high, keep_low = keep >> 64, keep & 0xFFFFFFFFFFFFFFFF
+    w_high, w_low = other >> 64, other & 0xFFFFFFFFFFFFFFFF
+    if n == 0:
+        return
+    dpestim_aes_schedule(<const uint8_t *>key, &keys)
+    rows = TILE_WORDS // n_words
+    with nogil:
+        while low < n:
+            m = min(rows, n - low)
+            dpestim_aes_stream(&keys, head, first + <uint64_t>(low * n_words) // 2, <uint8_t *>&words[0],
+                               <size_t>(skip + m * n_words + 1) // 2)
+            _answer(&codes[low], &words[skip], m, n_words == 1, keep_high, keep_low, w_high, w_low, &out[low])
+            low += m
+
+
+cdef void _answer(const code_t *codes, const uint64_t *words, Py_ssize_t n, bint one, uint64_t keep_high,
+                  uint64_t keep_low, uint64_t w_high, uint64_t w_low, code_t *out) noexcept nogil:
+    """Answer records by one word each or by two."""
+    cdef uint64_t reciprocal
+    cdef dpestim_u128 keep2, w2
+    cdef Py_ssize_t i
+    if one and w_low >> 33:
+        if code_t is uint8_t:
+            dpestim_grr_rows8(codes, words, n, keep_low, w_low, out)
+        elif code_t is uint16_t:
+            dpestim_grr_rows16(codes, words, n, keep_low, w_low, out)
+        else:
+            dpestim_grr_rows32(codes, words, n, keep_low, w_low, out)
+    elif one:
         reciprocal = dpestim_reciprocal(w_low)
-        with nogil:
-            for i in range(n):
-                out[i] = <code_t>dpestim_grr64(codes[i], words[i], keep_low, w_low, reciprocal)
+        for i in range(n):
+            out[i] = <code_t>dpestim_grr64(codes[i], words[i], keep_low, w_low, reciprocal)
     else:
         keep2, w2 = dpestim_join(keep_high, keep_low), dpestim_join(w_high, w_low)
-        with nogil:
-            for i in range(n):
-                out[i] = <code_t>dpestim_grr128(codes[i], words[2 * i], words[2 * i + 1], keep2, w2)
+        for i in range(n):
+            out[i] = <code_t>dpestim_grr128(codes[i], words[2 * i], words[2 * i + 1], keep2, w2)
 
 
 cdef bint _count_bytes(const uint8_t *reports, size_t n, int64_t *counts, uint64_t d) noexcept nogil:

@@ -49,6 +49,28 @@ def choose(
             out[i] = (codes[i] & kept) | (sensitive[k] & <code_t>~kept)
 
 
+def reveal(
+    const code_t[::1] codes,        # IN   true values
+    const uint64_t[::1] words,      # IN   a word a record
+    uint64_t threshold,             # IN   of 2^64 words so many reveal a value that is not sensitive
+    const uint8_t[::1] open_,       # IN   (d) 1 for values that are not sensitive
+    const uint8_t[::1] mask,        # IN   (width) the bits of sensitive values
+    uint8_t[:, ::1] out,            # IN   packed bits   OUT  of the others only that of a revealed value is 1
+):
+    """Drop the bits of values that are not sensitive, and let some of their holders say so (uRAP)."""
+    cdef Py_ssize_t n = codes.shape[0], width = out.shape[1], i, j
+    cdef uint8_t one
+    if (words.shape[0] != n or out.shape[0] != n or mask.shape[0] != width or width < 1
+            or (open_.shape[0] + 7) // 8 != width):
+        raise ValueError("codes, words, mask and out differ in length")
+    with nogil:
+        for i in range(n):
+            for j in range(width):
+                out[i, j] &= mask[j]
+            one = open_[codes[i]] & (words[i] < threshold)
+            out[i, codes[i] >> 3] |= <uint8_t>(one << (codes[i] & 7))
+
+
 def at_most_one(
     const uint8_t[:, :] reports,    # IN   packed bits; the bytes of a row lie side by side
     const uint8_t[::1] mask,        # IN   (width) the bits to look at

@@ -1,6 +1,23 @@
 """Unary encoding on packed bits: privatize (eight bits from 16 random ones, ties settled exactly) and column sums."""
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+
+cdef extern from "aes.h" nogil:
+    ctypedef struct dpestim_aes_keys:
+        pass
+    int dpestim_has_aes() noexcept
+    void dpestim_aes_schedule(const uint8_t *key, dpestim_aes_keys *keys) noexcept
+    void dpestim_aes_counter(uint64_t head, uint64_t place, uint8_t *block) noexcept
+    void dpestim_aes_blocks(const dpestim_aes_keys *keys, uint8_t *blocks, size_t n) noexcept
+    void dpestim_aes_stream(const dpestim_aes_keys *keys, uint64_t head, uint64_t first, uint8_t *out,
+                            size_t n) noexcept
+
+cdef enum:
+    TILE_WORDS = 2048  # made at a time, where records are not longer: they stay in the first-level cache
+    BATCH = 32  # ties whose words are made at a time
+    _MOST_COINS = TILE_WORDS // 2
+    RARE_WORDS = 8  # places a pattern has among rare words
 
 cdef extern from "unary.h" nogil:
     size_t dpestim_unary_draw(const uint16_t *random, size_t stride, size_t n, size_t width, const uint8_t *table,
@@ -9,6 +26,9 @@ cdef extern from "unary.h" nogil:
     uint8_t dpestim_pattern(const uint8_t *columns, uint16_t random) noexcept
     void dpestim_unary_compare(const uint64_t *words, const uint64_t *thresholds, size_t n, uint8_t *out) noexcept
     void dpestim_unary_count(const uint8_t *reports, size_t n, size_t width, int64_t *counts) noexcept
+
+#: Words of coins a record, up to which `toss` makes them.
+MOST_COINS = _MOST_COINS
 
 ctypedef fused code_t:
     uint8_t
@@ -36,6 +56,91 @@ def draw(
         n_ties = dpestim_unary_draw(<const uint16_t *>&words[0, 1], 4 * words.shape[1], n, width, &table[0],
                                     &columns[0, 0], &out[0, 0], &ties[0])
     return n_ties
+
+
+def tile_rows(
+    Py_ssize_t width,               # IN   bytes of a report, above 0
+):
+    """Return (how many records `encode` draws at a time, words that these take), for its scratch."""
+    cdef Py_ssize_t size = 1 + (width + 3) // 4, rows = max(2, TILE_WORDS // size // 2 * 2)
+    return rows, rows * size + 2
+
+
+def encode(
+    const code_t[::1] codes,        # IN   as for `finish`
+    bint has_codes,                 # IN   else all bits are drawn as if they were false, and none is dropped
+    tuple cipher not None,          # IN   (key, head, counter, skip, head, counter) of a stage's words and rare words
+    const uint8_t[::1] table,       # IN   as for `draw`
+    const uint8_t[:, ::1] columns,  # IN   as for `draw`
+    const uint64_t[::1] edges,      # IN   as for `settle`
+    Py_ssize_t n_bits,              # IN   as for `finish`
+    uint64_t true_threshold,        # IN   as for `finish`
+    uint8_t[:, ::1] out,            # OUT  (n, width) complete reports, but for what is left open
+    uint64_t[::1] scratch,          # OUT  as long as `tile_rows` says
+    uint32_t[::1] ties,             # OUT  capacity: a tile's rows * width + 1
+    uint64_t[::1] firsts,           # OUT  the first word of each record, or empty
+):
+    """Do what `draw`, `settle` and `finish` do, and make the words, tile by tile: threads hand nothing over meanwhile.
+
+    Returns how many ties 64 digits left open.
+    """
+    cdef bytes key = cipher[0]
+    cdef uint64_t head = cipher[1], first = cipher[2], rare_head = cipher[4], rare_first = cipher[5]
+    cdef Py_ssize_t n = out.shape[0], width = out.shape[1], n_firsts = firsts.shape[0]
+    cdef Py_ssize_t size = 1 + (width + 3) // 4, skip = cipher[3], rows, low = 0, m, i
+    cdef size_t n_ties, n_open = 0
+    cdef dpestim_aes_keys keys
+    cdef uint64_t *words
+    rows = max(2, TILE_WORDS // size // 2 * 2)
+    if (len(key) != 32 or not dpestim_has_aes() or not 0 <= skip <= 1 or width < 1 or table.shape[0] != 65536
+            or columns.shape[0] != 3 or columns.shape[1] != 256 or edges.shape[0] != 255
+            or (has_codes and (codes.shape[0] != n or width != (n_bits + 7) // 8 or n_bits < 1))
+            or scratch.shape[0] < rows * size + 2 or ties.shape[0] <= rows * width or n_firsts not in (0, n)):
+        raise ValueError("cipher, table, columns, edges, codes, out, scratch or firsts differ in length")
+    if n == 0:
+        return 0
+    dpestim_aes_schedule(<const uint8_t *>key, &keys)
+    words = &scratch[skip]
+    with nogil:
+        while low < n:
+            m = min(rows, n - low)  # (an even number of records takes an even number of words, and so whole counters)
+            dpestim_aes_stream(&keys, head, first + <uint64_t>(low // 2 * size), <uint8_t *>&scratch[0],
+                               <size_t>(skip + m * size + 1) // 2)
+            n_ties = dpestim_unary_draw(<const uint16_t *>(words + 1), <size_t>(4 * size), <size_t>m, <size_t>width,
+                                        &table[0], &columns[0, 0], &out[low, 0], &ties[0])
+            n_open += _settle(&keys, rare_head, rare_first + <uint64_t>(RARE_WORDS * low * width), words, size, width,
+                              &ties[0], n_ties, &edges[0], &out[low, 0])
+            for i in range(m if has_codes else 0):
+                _finish(&out[low + i, 0], width, n_bits, codes[low + i], words[i * size] < true_threshold)
+            for i in range(m if n_firsts else 0):
+                firsts[low + i] = words[i * size]
+            low += rows
+    return n_open
+
+
+cdef size_t _settle(const dpestim_aes_keys *keys, uint64_t head, uint64_t first, const uint64_t *words,
+                    Py_ssize_t size, Py_ssize_t width, const uint32_t *ties, size_t n_ties, const uint64_t *edges,
+                    uint8_t *out) noexcept nogil:
+    """Settle the ties of a tile by 64 digits, as `settle` does; return how many these leave open."""
+    cdef uint8_t blocks[BATCH][16]
+    cdef size_t at = 0, m, k, rank, n_open = 0
+    cdef uint64_t u
+    cdef uint32_t record, group
+    while at < n_ties:
+        m = min(<size_t>BATCH, n_ties - at)
+        for k in range(m):
+            dpestim_aes_counter(head, first + <uint64_t>RARE_WORDS * ties[at + k], blocks[k])
+        dpestim_aes_blocks(keys, blocks[0], m)
+        for k in range(m):
+            record = ties[at + k] // <uint32_t>width
+            group = ties[at + k] - record * <uint32_t>width
+            memcpy(&u, blocks[k], 8)
+            u = u >> 16 | <uint64_t>(<const uint16_t *>(words + record * size + 1))[group] << 48
+            rank = dpestim_rank(edges, u)
+            n_open += rank < 255 and edges[rank] == u
+            out[ties[at + k]] = <uint8_t>rank
+        at += m
+    return n_open
 
 
 def draw_one(
@@ -162,20 +267,54 @@ def flip(
 ):
     """Answer every kept bit."""
     cdef Py_ssize_t n = kept.shape[0], width = kept.shape[1], n_coins = coins.shape[0], i, j
-    cdef const uint8_t *own
     if (out.shape[0] != n or out.shape[1] != width or (n_bits + 7) // 8 != width or width < 1
             or (n_coins and n_coins != n * ((width + 7) // 8))):
         raise ValueError("kept, coins and out differ in length")
     with nogil:
         for i in range(n):
             if n_coins:
-                own = <const uint8_t *>&coins[i * ((width + 7) // 8)]
-                for j in range(width):
-                    out[i, j] = (out[i, j] & <uint8_t>~kept[i, j]) | (own[j] & kept[i, j])
+                _toss(&kept[i, 0], <const uint8_t *>&coins[i * ((width + 7) // 8)], width, n_bits, &out[i, 0])
             else:
                 for j in range(width):
                     out[i, j] ^= kept[i, j]
-            _finish(&out[i, 0], width, n_bits, -1, False)
+                _finish(&out[i, 0], width, n_bits, -1, False)
+
+
+def toss(
+    const uint8_t[:, ::1] kept,     # IN   as for `flip`, up to MOST_COINS words of coins a record
+    tuple cipher not None,          # IN   (key, head, counter, words to skip) of the coins
+    Py_ssize_t n_bits,              # IN   as for `flip`
+    uint8_t[:, ::1] out,            # IN   as for `flip`   OUT  as for `flip`
+):
+    """Do what `flip` does with coins, and make these, tile by tile."""
+    cdef bytes key = cipher[0]
+    cdef uint64_t head = cipher[1], first = cipher[2]
+    cdef Py_ssize_t n = kept.shape[0], width = kept.shape[1], skip = cipher[3], size = (width + 7) // 8
+    cdef Py_ssize_t low = 0, rows, m, i
+    cdef dpestim_aes_keys keys
+    cdef uint64_t coins[TILE_WORDS + 2]
+    if (out.shape[0] != n or out.shape[1] != width or (n_bits + 7) // 8 != width or width < 1 or size > _MOST_COINS
+            or not 0 <= skip <= 1 or len(key) != 32 or not dpestim_has_aes()):
+        raise ValueError("kept, cipher and out differ in length")
+    dpestim_aes_schedule(<const uint8_t *>key, &keys)
+    rows = TILE_WORDS // size // 2 * 2
+    with nogil:
+        while low < n:
+            m = min(rows, n - low)
+            dpestim_aes_stream(&keys, head, first + <uint64_t>(low // 2 * size), <uint8_t *>&coins[0],
+                               <size_t>(skip + m * size + 1) // 2)
+            for i in range(m):
+                _toss(&kept[low + i, 0], <const uint8_t *>&coins[skip + i * size], width, n_bits, &out[low + i, 0])
+            low += m
+
+
+cdef inline void _toss(const uint8_t *kept, const uint8_t *coins, Py_ssize_t width, Py_ssize_t n_bits,
+                       uint8_t *out) noexcept nogil:
+    """Put a coin where a kept bit is 1, and drop the surplus bits."""
+    cdef Py_ssize_t j
+    for j in range(width):
+        out[j] = (out[j] & <uint8_t>~kept[j]) | (coins[j] & kept[j])
+    _finish(out, width, n_bits, -1, False)
 
 
 def count(

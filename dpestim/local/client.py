@@ -67,7 +67,7 @@ class Client(PrivateEstimator):
         if reports is not None:
             return reports
         data, columns, _ = self._read(X)
-        return columns.randomize(data, self._pay(columns, len(data[0])), 0, self.n_jobs)
+        return columns.randomize_spent(data, self._pay(columns, len(data[0])), 0, self.n_jobs)
 
     def randomizer(self, column=0):
         """Return the law of a column, by its number or its name; before any data that of the declared domain."""

@@ -18,6 +18,9 @@ class Column:
     #: here gets an (n, n_features) block, even if that is 1: its law is about all of them together.
     n_joint = None
 
+    #: Whether `read` returns an array of its own, that nobody else has.
+    reads_afresh = False
+
     def __init__(self, name, law):
         self.name, self.law = name, law
 

@@ -167,6 +167,21 @@ class Columns:
                 write_column(column, number, values, out[:, self.slices[number]], source, first, n_jobs)
         return sign(out, self)
 
+    def randomize_spent(self, data, source, first, n_jobs):
+        """Return the same of rows that nobody reads again: a law may write its reports in their place.
+
+        Two arrays of the size of the reports have fresh pages in every call, where the system gets them back, which
+        takes as long as the kernels of some laws do; one has none, as long as it is not far larger than all others.
+        """
+        (values, *others), (column, *_) = data, self.columns
+        if (others or type(self) is not Columns or len(values) <= _FEW or not column.reads_afresh
+                or not column.law.may_replace_codes or self.report_width != 1 or values.dtype != self.dtype
+                or not values.flags.owndata):
+            return self.randomize(data, source, first, n_jobs)
+        out = values.reshape(-1, 1)
+        write_column(column, 0, Overwritten(values), out, source, first, n_jobs)
+        return sign(out, self)
+
     def _randomize_few(self, data, source, first, out):
         """Do it for a client's record: all columns read one reader, and a block needs no walk around it."""
         reader, n = source.reader(), len(out)
@@ -257,6 +272,19 @@ class Columns:
     def of_row(self, costs):
         """Return what a row costs, from the costs of its columns: those that it may report at worst."""
         return sum(sorted(costs)[-(self.n_sampled or len(costs)) :])
+
+
+class Overwritten:
+    """Codes in whose place their reports are written: what is read of them is a copy, a tile at a time."""
+
+    def __init__(self, values):
+        self._values = values
+
+    def __len__(self):
+        return len(self._values)
+
+    def __getitem__(self, rows):
+        return self._values[rows].copy()
 
 
 def passing(check, rows):

@@ -80,6 +80,8 @@ class Randomizer:
     block_words = BLOCK_WORDS
     #: Of these so many are drawn at a time, and their rows answered and counted; None: all. The words are the same.
     tile_words = None
+    #: Whether reports are as many numbers as codes, of their dtype, and may stand in their place (`Columns`).
+    may_replace_codes = False
     #: Rare words of one record that are drawn with its others, where a law asks for such (`dpestim.local.patterns`).
     n_spare = 0
     #: Whether `count` refuses, by the same errors, all that `check_reports` does: servers then read reports once.

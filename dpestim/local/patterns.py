@@ -7,7 +7,7 @@ from itertools import accumulate
 import numpy as np
 
 from dpestim._core import unary
-from dpestim.rng import Stage
+from dpestim.rng import Stage, Words
 from dpestim.words_of_one import WordsOfOne
 
 #: Digits (bits) of the number that decides: products of eight probabilities k / 2**64 are multiples of 2**-512.
@@ -16,6 +16,7 @@ DIGITS = 512
 PREFIX, OPEN = 16, 255
 #: A probability of 1/2.
 HALF = 1 << 63
+_NO_CODES, _NONE = np.empty(0, np.uint8), np.empty(0, np.uint64)
 #: Words of 64 bits that bring the other digits: the first brings 48, the next seven 64 each.
 RARE_WORDS = 8
 
@@ -71,19 +72,27 @@ def spare_words(width):
     return 4 + width // 64
 
 
-def draw_encoded(codes, true, false, n_bits, words, out, stage=Stage.RESPONSE, rare_stage=Stage.RARE):
-    """Write unary encodings: the bit of each code is 1 with probability true / 2**64, all others false / 2**64."""
+def draw_encoded(codes, true, false, n_bits, words, out, stage=Stage.RESPONSE, rare_stage=Stage.RARE, firsts=_NONE):
+    """Write unary encodings: the bit of each code is 1 with probability true / 2**64, all others false / 2**64.
+
+    And the word that decided about each record's own bit to `firsts`, where there is room for it.
+    """
     if type(words) is WordsOfOne:
-        _draw_one(false, words, out, stage, rare_stage, codes.item(), n_bits, true)
-    else:
-        unary.finish(codes, draw_patterns(false, words, out, stage, rare_stage), n_bits, true, out)
+        drawn, start = _draw_one(false, words, out, stage, rare_stage, codes.item(), n_bits, true)
+        if len(firsts):
+            firsts[:] = np.frombuffer(drawn, np.uint64, 1, 8 * start)
+    elif not _drawn_at_once(false, words, out, stage, rare_stage, codes, n_bits, true, firsts):
+        drawn = draw_patterns(false, words, out, stage, rare_stage)
+        unary.finish(codes, drawn, n_bits, true, out)
+        if len(firsts):
+            firsts[:] = drawn[:, 0]
 
 
 def draw_bits(threshold, words, out, stage=Stage.RESPONSE, rare_stage=Stage.RARE):
     """Write independent bits, each 1 with probability threshold / 2**64, to bytes."""
     if 0 < threshold < 2 * HALF and type(words) is WordsOfOne:
         _draw_one(threshold, words, out, stage, rare_stage)
-    else:
+    elif not _drawn_at_once(threshold, words, out, stage, rare_stage):
         draw_patterns(threshold, words, out, stage, rare_stage)
 
 
@@ -115,6 +124,24 @@ def draw_patterns(threshold, words, out, stage=Stage.RESPONSE, rare_stage=Stage.
             digits = words.sparse(rare_stage, per_row, RARE_WORDS * place + np.arange(RARE_WORDS))
             out[row, group] = law.decide(drawn[row, 1:].view(np.uint16)[group], digits)
     return drawn
+
+
+def _drawn_at_once(threshold, words, out, stage, rare_stage, codes=_NO_CODES, n_bits=None, true=0, firsts=_NONE):
+    """Write the same by one kernel that makes the words, too, and return True; or False, if it cannot.
+
+    Then what it wrote is of no use. It is so where OpenSSL makes words, and where 64 digits were a boundary's.
+    """
+    if type(words) is not Words or not 0 < threshold <= HALF:
+        return False
+    width = out.shape[1]
+    cipher = words.cipher(stage, words_for(width))
+    if cipher is None:
+        return False
+    cipher += words.rare_cipher(rare_stage, RARE_WORDS * width)
+    law, (rows, n_words), has_codes = bit_patterns(threshold), unary.tile_rows(width), codes is not _NO_CODES
+    scratch, ties = words.scratch(n_words, np.uint64), words.scratch(rows * width + 1, np.uint32)
+    return not unary.encode(codes, has_codes, cipher, law.table, law.columns, law.edges, n_bits or 8 * width, true, out,
+                            scratch, ties, firsts)
 
 
 def _draw_one(threshold, words, out, stage, rare_stage, code=-1, n_bits=None, true=0):

@@ -183,6 +183,9 @@ class _TwoReaders:
     def sparse(self, stage, *at):
         return self._of(stage).sparse(stage, *at)
 
+    def cipher(self, stage, *at):
+        return self._of(stage).cipher(stage, *at)
+
     def below(self, stage, *at):
         return self._of(stage).below(stage, *at)
 

@@ -65,6 +65,13 @@ class CategoryColumn(Column):
             return values.codes
         return (self.encoder.encode_total if strict else self.encoder.encode)(values, n_jobs)
 
+    @property
+    def reads_afresh(self):
+        """Whether codes are made for this reader (an encoder of another kind may return what it was given)."""
+        kind = type(self)
+        return (type(self.encoder) is CategoryEncoder and kind.read is CategoryColumn.read
+                and kind.coder is Column.coder and kind.privatizer is Column.privatizer)
+
     def coder_of_one(self, dtype, place):
         """Return a function from a record to its code, where nothing but the encoder reads values."""
         kind = type(self)

@@ -11,7 +11,7 @@ from dpestim.local.constants import constants_of
 from dpestim.local.guessing import Runs
 from dpestim.local.reports import CodeReports
 from dpestim.privacy.category_weights import grr_weights
-from dpestim.rng import Stage
+from dpestim.rng import Stage, Words
 
 
 class GRR(CodeReports, CategoricalRandomizer):
@@ -19,6 +19,7 @@ class GRR(CodeReports, CategoricalRandomizer):
 
     word_ns = 1.0
     block_words = 1 << 18  # kernels of two nanoseconds a row: threads would mostly wait for the interpreter's lock
+    may_replace_codes = True
     tile_words = 1 << 16  # a buffer for all of them would get fresh pages in each call, which take as long as a kernel
 
     def __init__(self, epsilon, n_categories):
@@ -35,8 +36,7 @@ class GRR(CodeReports, CategoricalRandomizer):
 
     def privatize(self, codes, words, out):
         """Write one code for each code."""
-        drawn = words.dense(Stage.RESPONSE, self.n_words)
-        grr.privatize(codes, drawn, self.weights.keep, self.weights.other, out.reshape(-1))
+        answer(self.weights.keep, self.weights.other, self.n_words, codes, words, out.reshape(-1))
 
     def support(self, reports):
         """Return the one-hot encoding of the reports."""
@@ -68,6 +68,15 @@ class GRR(CodeReports, CategoricalRandomizer):
     def runs(self):
         """Return the law's columns: the user's value, and all others."""
         return Runs.of_own(np.arange(self.n_categories), self.p_star, self.q_star)
+
+
+def answer(keep, other, n_words, codes, words, out):
+    """Write randomised responses of these weights: by one kernel, words and all, where it makes them."""
+    cipher = words.cipher(Stage.RESPONSE, n_words) if type(words) is Words else None
+    if cipher is None:
+        grr.privatize(codes, words.dense(Stage.RESPONSE, n_words), keep, other, out)
+    else:
+        grr.answer(codes, cipher, n_words, keep, other, out)
 
 
 class GRRFrequencyEstimator(FrequencyEstimator):

@@ -11,7 +11,7 @@ from dpestim.local.categories.unary import LARGEST_UNARY, Unary
 from dpestim.local.patterns import draw_bits, draw_encoded, spare_words
 from dpestim.privacy.category_weights import oue_thresholds
 from dpestim.privacy.exact import WORD, exp_lower, uses_enough
-from dpestim.rng import Stage
+from dpestim.rng import Stage, Words
 
 _NONE = np.empty(0, np.uint64)
 
@@ -52,9 +52,16 @@ class LongitudinalUnary(Memoised, Unary):
     def respond(self, answers, words, out):
         """Write a report of each vector of kept bits."""
         draw_bits(self.flip_threshold, words, out)
-        coins = _NONE if self.symmetric else words.dense(Stage.COINS, self.n_coin_words)
         # (a kept 1 takes a coin; where flips are symmetric it takes what a 0 would not)
-        unary.flip(answers, coins, self.n_categories, out)
+        if self.symmetric:
+            unary.flip(answers, _NONE, self.n_categories, out)
+            return
+        made = type(words) is Words and self.n_coin_words <= unary.MOST_COINS
+        cipher = words.cipher(Stage.COINS, self.n_coin_words) if made else None
+        if cipher is None:
+            unary.flip(answers, words.dense(Stage.COINS, self.n_coin_words), self.n_categories, out)
+        else:
+            unary.toss(answers, cipher, self.n_categories, out)
 
 
 class LOSUE(LongitudinalUnary):

@@ -5,10 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpestim._core import relaxed, unary
+from dpestim._core import relaxed
 from dpestim.local.categories.supports import Bits, success_of_sets
 from dpestim.local.categories.unary import Unary
 from dpestim.local.categories.urr import NonSensitive, UtilityOptimised
+from dpestim.local.patterns import draw_encoded
 from dpestim.privacy.category_weights import urap_thresholds
 from dpestim.privacy.exact import WORD
 
@@ -30,12 +31,11 @@ class URAP(UtilityOptimised, Unary):
 
     def privatize(self, codes, words, out):
         """Write packed bits: all as symmetric unary encoding draws them, then those of non-sensitive categories."""
-        drawn = self._draw(codes, words, out)
-        unary.finish(codes, drawn, self.n_categories, self.true_threshold, out)
+        firsts = np.empty(len(codes), np.uint64)
+        draw_encoded(codes, self.true_threshold, self.false_threshold, self.n_categories, words, out, firsts=firsts)
         if self.n_relaxed:
-            out &= self._sensitive_bits
-            said = self.is_relaxed[codes] & (drawn[:, 0] < np.uint64(self.reveal_threshold))
-            out[np.arange(len(codes)), codes >> 3] |= said.astype(np.uint8) << (codes & 7).astype(np.uint8)
+            relaxed.reveal(codes, firsts, self.reveal_threshold, self.is_relaxed.view(np.uint8), self._sensitive_bits,
+                           out)
 
     def check_reports(self, reports):
         """Refuse bits beyond the domain, and more than one of non-sensitive categories."""

@@ -5,15 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from dpestim._core import grr, relaxed
+from dpestim._core import relaxed
 from dpestim.local.categories.estimator import FrequencyEstimator
-from dpestim.local.categories.grr import GRR
+from dpestim.local.categories.grr import GRR, answer
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.categories.relaxed import Relaxed
 from dpestim.local.law import ALL, Promise
 from dpestim.local.reports import CodeReports
 from dpestim.privacy.category_weights import grr_weights
-from dpestim.rng import Stage
 
 
 class UtilityOptimised(Relaxed):
@@ -120,14 +119,15 @@ class URR(UtilityOptimised, CodeReports, CategoricalRandomizer):
 
     def privatize(self, codes, words, out):
         """Write one code for each code."""
-        drawn, (keep, other) = words.dense(Stage.RESPONSE, self.n_words), (self.weights.keep, self.weights.other)
+        keep, other, out = self.weights.keep, self.weights.other, out.reshape(-1)
         if not self.n_relaxed:
-            grr.privatize(codes, drawn, keep, other, out.reshape(-1))
+            answer(keep, other, self.n_words, codes, words, out)
             return
         # one answer among n_full + 1 slots serves both kinds: the own slot has keep - other, each other slot `other`
-        slots = np.empty_like(codes)
-        grr.privatize(np.zeros_like(codes), drawn, keep - other, other, slots)
-        relaxed.choose(codes, slots, self._rank, self._sensitive, out.reshape(-1))
+        own = words.scratch(len(codes), codes.dtype)
+        own[:] = 0
+        answer(keep - other, other, self.n_words, own, words, out)
+        relaxed.choose(codes, out, self._rank, self._sensitive, out)
 
     def transition_matrix(self):
         """Return the d x d matrix: row x is the law of the report of x, which supports the value that it names."""

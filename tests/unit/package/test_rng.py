@@ -108,6 +108,7 @@ def gcm_opened(monkeypatch, least):
         opened.append(nonce)
         return modes.GCM(nonce)
 
+    monkeypatch.setattr(rng, "_OWN_MOST", 0)
     monkeypatch.setattr(rng, "_gcm_is_faster", lambda: True)
     monkeypatch.setattr(rng, "_GCM_LEAST", least)
     monkeypatch.setattr(rng._ciphers(), "GCM", counting)
@@ -159,8 +160,8 @@ def test_gcm_goes_on_where_it_was_and_nowhere_else(monkeypatch):
 @pytest.mark.parametrize("start", [0, 1, 2, 77, 2 * ((1 << 32) - 4)])
 def test_few_words_are_the_same_words_as_those_of_openssl(monkeypatch, place, start):
     """Whatever a reader drew before, and whichever way it took: OpenSSL makes them where a processor has no AES."""
-    most = rng._OWN_MOST // 8
-    sizes = 0, 1, 2, 33, most - 2, most - 1, most, most + 1
+    most = (1 << 14) // 8  # (the most, where the processor has no vector AES)
+    sizes = 0, 1, 2, 33, most - 2, most - 1, most, most + 1, 1 << 14, (1 << 18) + 3
     drawn = {size: WordReader(KEY).dense(*place, start, size).copy() for size in sizes}
     one = WordReader(KEY)
     for size in sizes:
@@ -186,8 +187,9 @@ def test_the_processors_cipher_is_that_of_openssl():
     rare.encrypt(KEY, known)
     assert known.tobytes().hex() == "8ea2b7ca516745bfeafc49904b496089"
     generator = np.random.default_rng(0)
-    for number in range(300):
-        key, blocks = generator.bytes(32), np.frombuffer(generator.bytes(16 * (number % 100)), np.uint8).copy()
+    for number in [*range(300), 4095, 4096, 5001]:
+        key, n = generator.bytes(32), number if number > 300 else number % 100
+        blocks = np.frombuffer(generator.bytes(16 * n), np.uint8).copy()
         expected = Cipher(algorithms.AES(key), modes.ECB()).encryptor().update(blocks.tobytes())
         rare.encrypt(key, blocks)
         assert blocks.tobytes() == expected
@@ -203,9 +205,13 @@ def test_the_processors_cipher_refuses_other_lengths(key, size):
 
 @pytest.mark.skipif(not rare.HAS_AES, reason="the processor or the compiler has no instructions for AES")
 def test_fresh_bytes_are_counter_mode():
-    """Under counters whose bytes all differ, and of lengths around the pieces that are encrypted at a time."""
-    for n_blocks in (1, 2, 7, 8, 9, 31, 32, 33, 64, 100, 1024):
-        head, first = 0x0102030405060708, 0xA1B2C3D4E5F60708
+    """Under counters whose bytes all differ, and of lengths around the pieces that are encrypted at a time.
+
+    Bytes that are carried into, and what is as large as makes threads let go of the interpreter's lock.
+    """
+    firsts = 0xA1B2C3D4E5F60708, 0xFFFFFFEF, 0x01FFFFFFFFFFFFF0, (1 << 64) - (1 << 13)
+    for n_blocks, first in itertools.product((1, 2, 7, 8, 9, 31, 32, 33, 64, 100, 1024, 4095, 4096, 4097), firsts):
+        head = 0x0102030405060708
         expected = Cipher(algorithms.AES(KEY), modes.CTR((head << 64 | first).to_bytes(16, "big"))).encryptor().update(
             bytes(16 * n_blocks))
         out = np.empty(16 * n_blocks, np.uint8)
@@ -294,10 +300,12 @@ def test_fields_of_a_counter_never_meet():
         assert int.from_bytes(counter[8:]) == position + 2 >= 2
 
 
-def test_all_streams_of_a_call_are_disjoint(monkeypatch):
+@pytest.mark.parametrize("own", [0, 1 << 62])
+def test_all_streams_of_a_call_are_disjoint(monkeypatch, own):
     """Every word that a fit of two columns on two threads draws, by its counter: none is drawn twice."""
     seen = Counter()
-    dense, sparse = WordReader.dense, WordReader.sparse
+    dense, sparse, cipher = WordReader.dense, WordReader.sparse, WordReader.cipher
+    monkeypatch.setattr(rng, "_OWN_MOST", own)
 
     def recording_dense(self, stage, column, block, start, size):
         first = int.from_bytes(rng._counter(stage, column, block, 0), "big")
@@ -309,8 +317,17 @@ def test_all_streams_of_a_call_are_disjoint(monkeypatch):
         seen.update((first, 2 * (int(place) + (where[0] if where else 0))) for place in places)
         return sparse(self, stage, column, block, places, *where)
 
+    def recording_cipher(self, stage, column, block, start, size):
+        made = cipher(self, stage, column, block, start, size)
+        if made is not None:
+            first = int.from_bytes(rng._counter(stage, column, block, 0), "big")
+            assert (made[1] << 64) + 2 * made[2] + made[3] == (first >> 64 << 64) + start + 2 * rng._OFFSET
+            seen.update((first, word) for word in range(start, start + size))
+        return made
+
     monkeypatch.setattr(WordReader, "dense", recording_dense)
     monkeypatch.setattr(WordReader, "sparse", recording_sparse)
+    monkeypatch.setattr(WordReader, "cipher", recording_cipher)
     X = np.random.default_rng(0).integers(0, 20, (5000, 2))
     domain = [np.arange(20)] * 2
     for cls in (GRRFrequencyEstimator, OUEFrequencyEstimator, OLHFrequencyEstimator):

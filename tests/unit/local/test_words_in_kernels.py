@@ -1,0 +1,144 @@
+"""Kernels that make their words: the reports are those of words that were made before, whoever makes these."""
+
+import numpy as np
+import pytest
+
+from dpestim import rng
+from dpestim._core import grr, rare, unary
+from dpestim.local import GRRFrequencyEstimator, LGRRFrequencyEstimator, SDGRRFrequencyEstimator
+from dpestim.local.categories.cms import CMS
+from dpestim.local.categories.grr import GRR
+from dpestim.local.categories.lgrr import LGRR
+from dpestim.local.categories.lunary import LOSUE, LOUE
+from dpestim.local.categories.rappor import RAPPOR
+from dpestim.local.categories.sdgrr import SDGRR
+from dpestim.local.categories.unary import OUE, SUE
+from dpestim.local.categories.urap import URAP
+from dpestim.local.categories.urr import URR
+from dpestim.local.columns import Columns
+from dpestim.local.patterns import bit_patterns
+from dpestim.rng import Stage, Words, WordSource
+
+own_aes = pytest.mark.skipif(not rare.HAS_AES, reason="the processor or the compiler has no instructions for AES")
+LAWS = [GRR, LGRR, OUE, SUE, LOSUE, LOUE, RAPPOR, CMS]
+
+
+def laws():
+    for d in (2, 3, 64, 65, 1024, 20_000):
+        yield from (cls.make(1.0, d) for cls in LAWS if cls is not RAPPOR or d < 500)
+        low = tuple(range(d // 2))
+        yield from (SDGRR.make(1.0, d, low), URAP.make(1.0, d, low), URR.make(1.0, d, low))
+    yield GRR.make(1e-6, 300)  # two words a record
+    yield OUE.make(12.0, 100)
+
+
+def reports(law, first, n, seed=3):
+    codes = np.random.default_rng(seed).integers(0, law.n_categories, n).astype(law.code_dtype)
+    out = np.full((n, law.report_width), 170, law.report_dtype)
+    law.privatize(codes, Words(WordSource(seed).reader(), 5, 2, first, n), out)
+    return out
+
+
+@own_aes
+@pytest.mark.parametrize("law", list(laws()), ids=lambda law: f"{type(law).__name__} {law.n_categories}")
+def test_reports_are_those_of_words_that_openssl_makes(monkeypatch, law):
+    """From rows that begin within a pair of words, and over more than one tile; more ties than settled at a time."""
+    n = 5001 if law.n_categories < 2000 else 21
+    for first in (0, 1, 6, 7):
+        monkeypatch.setattr(rng, "_OWN_MOST", 1 << 62)
+        drawn = reports(law, first, n)
+        monkeypatch.setattr(rng, "_OWN_MOST", 0)
+        assert np.array_equal(drawn, reports(law, first, n)), first
+
+
+@own_aes
+def test_ties_that_64_digits_leave_open_are_told_and_settled_by_others(monkeypatch):
+    """A boundary is put where a number is: the kernel says so, and all digits are asked for."""
+    law, n = OUE.make(1.0, 200), 300
+    patterns, width = bit_patterns(law.false_threshold), law.report_width
+    words, out = Words(WordSource(3).reader(), 5, 2, 1, n), np.empty((n, width), np.uint8)
+    drawn = words.dense(Stage.RESPONSE, law.n_words).reshape(n, -1).copy()
+    ties = np.empty(n * width + 1, np.uint32)
+    ties = ties[: unary.draw(drawn, patterns.table, patterns.columns, out, ties)]
+    row, group = divmod(int(ties[-1]), width)
+    rest = words.sparse(Stage.RARE, 8 * width, np.array([8 * int(ties[-1])]))[0]
+    number = int(drawn[row, 1:].view(np.uint16)[group]) << 48 | int(rest) >> 16
+    edges = patterns.edges.copy()
+    edges[np.searchsorted(edges, number)] = number
+    rows, size = unary.tile_rows(width)
+    cipher = words.cipher(Stage.RESPONSE, law.n_words) + words.rare_cipher(Stage.RARE, 8 * width)
+    memory = np.empty(size, np.uint64), np.empty(rows * width + 1, np.uint32), np.empty(0, np.uint64)
+    codes = np.zeros(n, np.uint8)
+    for known, n_open in ((patterns.edges, 0), (edges, 1)):
+        assert unary.encode(codes, True, cipher, patterns.table, patterns.columns, known, 200, law.true_threshold, out,
+                            *memory) == n_open
+    expected = reports(law, 1, n)
+
+    def left_open(*args):
+        args[8][...] = 85  # (reports: of no use)
+        return 1
+
+    monkeypatch.setattr(unary, "encode", left_open)
+    assert np.array_equal(reports(law, 1, n), expected)
+
+
+@own_aes
+def test_kernels_refuse_what_does_not_fit():
+    codes, out, cipher = np.zeros(4, np.uint8), np.zeros(4, np.uint8), (bytes(32), 0, 2, 0)
+    for wrong in ((bytes(31), 0, 2, 0), (bytes(32), 0, 2, 2), (bytes(32), 0, 2, -1)):
+        with pytest.raises(ValueError, match="differ in length"):
+            grr.answer(codes, wrong, 1, 1 << 63, 1 << 63, out)
+        with pytest.raises(ValueError, match="differ in length"):
+            unary.toss(np.zeros((4, 1), np.uint8), wrong, 8, np.zeros((4, 1), np.uint8))
+    with pytest.raises(ValueError, match="differ in length"):
+        grr.answer(codes, cipher, 3, 1 << 63, 1 << 63, out)
+    with pytest.raises(ValueError, match="differ in length"):
+        grr.answer(codes, cipher, 1, 1 << 63, 1 << 63, out[:3])
+    wide = np.zeros((1, 8 * unary.MOST_COINS + 1), np.uint8)
+    with pytest.raises(ValueError, match="differ in length"):
+        unary.toss(wide, cipher, 8 * wide.size, wide.copy())
+    law, memory = bit_patterns(1 << 62), [np.empty(unary.tile_rows(2)[1], np.uint64), np.empty(1 << 14, np.uint32)]
+    given = [(*cipher, 0, 2), law.table, law.columns, law.edges, 16, 1, np.empty((4, 2), np.uint8), *memory,
+             np.empty(0, np.uint64)]
+    assert unary.encode(codes, True, *given) in (0, 1)
+    for place, wrong in ((0, (bytes(31), *given[0][1:])), (1, law.table[:-1]), (3, law.edges[1:]), (4, 17), (4, 8),
+                         (7, memory[0][1:]), (8, memory[1][:9]), (9, np.empty(3, np.uint64))):
+        with pytest.raises(ValueError, match="differ in length"):
+            unary.encode(codes, True, *given[:place], wrong, *given[place + 1 :])
+
+
+@pytest.mark.parametrize("cls", [GRRFrequencyEstimator, SDGRRFrequencyEstimator, LGRRFrequencyEstimator])
+@pytest.mark.parametrize("dtype", [np.int64, np.uint16, np.float64])
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_reports_in_place_of_codes_are_the_same_and_change_nobody_elses_array(cls, dtype, n_jobs):
+    """`randomize` writes them to an array of its own."""
+    X = np.random.default_rng(0).integers(0, 300, (600_000, 1)).astype(dtype)
+    kept = X.copy()
+    more = {"low_sensitivity": [np.arange(100)]} if cls is SDGRRFrequencyEstimator else {}
+    est = cls(1.0, categories=[np.arange(300)], random_state=1, n_jobs=n_jobs, **more)
+    data, columns, _ = est._read(X)
+    expected = columns.randomize(data, WordSource(1), 0, n_jobs)
+    assert np.array_equal(data[0], kept[:, 0])
+    assert columns.columns[0].reads_afresh
+    assert np.array_equal(est.privatize(X), expected)
+    X.flags.writeable = False
+    assert np.array_equal(est.privatize(X), expected)
+    assert np.array_equal(X, kept)
+
+
+def test_codes_of_others_are_never_written_to(monkeypatch):
+    """Two columns share memory; what a law of another kind, or an encoder of another kind, reads is not ours."""
+    replaced = []
+    monkeypatch.setattr("dpestim.local.columns.Overwritten", lambda values: replaced.append(values) or values)
+    X = np.random.default_rng(0).integers(0, 300, (100, 2))
+    GRRFrequencyEstimator(1.0, categories=[np.arange(300)] * 2).privatize(X)
+    assert not replaced
+    est = GRRFrequencyEstimator(1.0, categories=[np.arange(300)])
+    est.privatize(X[:, :1])
+    assert len(replaced) == 1
+    (column,) = est._columns_now().columns
+    monkeypatch.setattr(type(column), "reads_afresh", False)
+    codes = np.zeros(100, np.uint16)
+    Columns([column]).randomize_spent([codes], WordSource(0), 0, 1)
+    assert len(replaced) == 1
+    assert not codes.any()
