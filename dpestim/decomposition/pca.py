@@ -11,10 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim._core import scaled
 from dpestim.covariance.base import ScatterModel, units_of
-from dpestim.decomposition.power import MOST_ROWS, PartRows, PartSums, Rows, components_of, power_law
 from dpestim.inputs import number_rows
-from dpestim.passes import Blueprint, CountRows
-from dpestim.progress import Progress
 from dpestim.summaries import read_schema
 
 #: Rows that are transformed at a time, which stay in the cache.
@@ -98,8 +95,6 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
     {columns seen}
     """
     _learned = ("components_", "explained_variance_", "mean_")
-    #: What answers the rounds of ``method="power"``.
-    _asked = Rows
 
     def __init__(self, epsilon=1.0, *, n_components=None, method="covariance", iterated_power=3, whiten=False,
                  delta=None, bounds=None, data_norm=None, assume_centered=False, shrinkage="auto",
@@ -239,8 +234,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
             return super()._planned(data, n_rows, n_columns, epsilon, delta)
         domain = self._domain(n_columns, data)
         finite = self._finite(data, domain)
-        return self._drawn(lambda law, answers: self._asked(finite, domain, law, answers), n_rows, domain, epsilon,
-                           delta)
+        from dpestim.decomposition.power import Rows  # (as all that one noisy matrix does not need)
+
+        return self._drawn(lambda law, answers: Rows(finite, domain, law, answers), n_rows, domain, epsilon, delta)
 
     def fit_parts(self, ask, example):
         """Fit to rows in parts (`dpestim.passes`), asked in several rounds where the method is "power".
@@ -252,6 +248,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
             super().fit_parts(ask, example)
             return
         super()._check_mergeable()
+        from dpestim.decomposition.power import PartRows, PartSums
+        from dpestim.passes import Blueprint, CountRows
+
         trial = self._trial(example[0])
         _, _, n_columns = trial._read(example[0], None, True)
         domain, blueprint = trial._domain(n_columns), replace(Blueprint.of(self), state=read_schema(trial))
@@ -265,6 +264,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
 
     def _drawn(self, make, n_rows, domain, epsilon, delta):
         """Return what draws all rounds; `make` returns what answers of rows (the law, what adds noise)."""
+        from dpestim.decomposition.power import MOST_ROWS, components_of, power_law
+        from dpestim.progress import Progress
+
         k, rounds = int(self.n_components), int(self.iterated_power)
         if n_rows >= MOST_ROWS:
             raise ValueError(f"X must have fewer than {MOST_ROWS} rows for method='power'")

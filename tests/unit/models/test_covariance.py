@@ -452,7 +452,7 @@ def test_what_power_iteration_cannot_do_is_refused_before_it_is_paid(monkeypatch
                 {"iterated_power": 0}, {"iterated_power": True}, {"n_components": 6}):
         with pytest.raises(ValueError, match=r"method|iterated_power|n_components"):
             DPPCA(**{**good, **bad}).fit(X)
-    monkeypatch.setattr("dpestim.decomposition.pca.MOST_ROWS", 50)
+    monkeypatch.setattr("dpestim.decomposition.power.MOST_ROWS", 50)
     with pytest.raises(ValueError, match="fewer than 50 rows"):
         DPPCA(**good).fit(X)
     with pytest.raises(ValueError, match="each round of 'power'"):
