@@ -234,9 +234,15 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
             return super()._planned(data, n_rows, n_columns, epsilon, delta)
         domain = self._domain(n_columns, data)
         finite = self._finite(data, domain)
+        return self._drawn(lambda law, answers: self._asked(finite, domain, law, answers), n_rows, domain, epsilon,
+                           delta)
+
+    @staticmethod
+    def _asked(*given):
+        """Return what answers the rounds of ``method="power"``."""
         from dpestim.decomposition.power import Rows  # (as all that one noisy matrix does not need)
 
-        return self._drawn(lambda law, answers: Rows(finite, domain, law, answers), n_rows, domain, epsilon, delta)
+        return Rows(*given)
 
     def fit_parts(self, ask, example):
         """Fit to rows in parts (`dpestim.passes`), asked in several rounds where the method is "power".

@@ -178,9 +178,9 @@ class Columns:
                 or not column.law.may_replace_codes or self.report_width != 1 or values.dtype != self.dtype
                 or not values.flags.owndata):
             return self.randomize(data, source, first, n_jobs)
-        out = values.reshape(-1, 1)
-        write_column(column, 0, Overwritten(values), out, source, first, n_jobs)
-        return sign(out, self)
+        values.resize((len(values), 1), refcheck=False)  # (and no view: parts of it tell which array was signed)
+        write_column(column, 0, Overwritten(values.reshape(-1)), values, source, first, n_jobs)
+        return sign(values, self)
 
     def _randomize_few(self, data, source, first, out):
         """Do it for a client's record: all columns read one reader, and a block needs no walk around it."""

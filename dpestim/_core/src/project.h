@@ -16,13 +16,6 @@ typedef struct {
     double longest;
 } dpestim_components;
 
-/* Before a loop over rows side by side: what gcc unrolls it does not turn into vectors. */
-#if DPESTIM_HAS_WIDE
-#define DPESTIM_AT_ONCE _Pragma("GCC unroll 1")
-#else
-#define DPESTIM_AT_ONCE
-#endif
-
 /* Sums of sixteen rows that stand side by side: to out[component * 16 + row]. */
 static void dpestim_project_plain(const double *z, ptrdiff_t d, const double *w, ptrdiff_t k, double *out) {
     for (ptrdiff_t c = 0; c < k; c++) {

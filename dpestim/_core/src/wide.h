@@ -22,6 +22,13 @@
 #define DPESTIM_HAS_WIDE 0
 #endif
 
+/* Before a loop over rows side by side: what gcc unrolls it does not turn into vectors. */
+#if DPESTIM_HAS_WIDE
+#define DPESTIM_AT_ONCE _Pragma("GCC unroll 1")
+#else
+#define DPESTIM_AT_ONCE
+#endif
+
 /* The vector width in bits that the loader chose on this processor, 0 where it has no choice. */
 static inline int dpestim_wide_bits(void) {
 #if DPESTIM_HAS_WIDE
