@@ -38,6 +38,7 @@ cdef extern from "sketch.h" nogil:
     void dpestim_sketch_add_64(const uint32_t *places, size_t n, int64_t *counts) noexcept
     size_t dpestim_sketch_add(const uint32_t *places, size_t n, uint8_t *lanes, uint32_t *full, size_t room) noexcept
     void dpestim_sketch_widen(int64_t *counts, size_t n) noexcept
+    size_t dpestim_sketch_join(uint8_t *lanes, const uint8_t *others, size_t n, uint32_t *full, size_t room) noexcept
     void dpestim_sketch_write_8(const uint32_t *places, size_t n, int log_m, uint8_t *out) noexcept
     void dpestim_sketch_write_16(const uint32_t *places, size_t n, int log_m, uint16_t *out) noexcept
     void dpestim_sketch_write_32(const uint32_t *places, size_t n, int log_m, uint32_t *out) noexcept
@@ -59,7 +60,7 @@ ctypedef fused field_t:
 
 cdef enum:
     MADE_ROWS = 2048  # whose words are made at a time: a multiple of those of a counter and of DPESTIM_SKETCH_ROWS
-    BATCH = 16  # ties whose words are made at a time
+    BATCH = 8  # ties whose words are made at a time, as many as a tile has on average
 
 
 cdef struct Made:  # words that are made here: three streams of counters, of which the first two begin within one
@@ -373,6 +374,31 @@ def clear(
     if counts.shape[0]:
         with nogil:
             memset(<uint8_t *>&counts[0] + 7 * counts.shape[0], 0, counts.shape[0])
+
+
+def join(
+    int64_t[::1] counts,             # IN and OUT  bytes of counters, in its last eighth, as `send` and `tally` left them
+    uint32_t[::1] full,              # IN and OUT  those that have overflowed, each time, and at the end how many
+    const int64_t[::1] more,         # IN   bytes of counters of other reports
+    const uint32_t[::1] more_full,   # IN   those of them that have overflowed
+):
+    """Add the bytes of other counters; a list for all reports together has room for all that overflow."""
+    cdef Py_ssize_t n = counts.shape[0], i, n_more
+    cdef Counters held
+    if (more.shape[0] != n or n == 0 or full is None or more_full.shape[0] == 0
+            or more_full[more_full.shape[0] - 1] >= more_full.shape[0]):
+        raise ValueError("counts and lists of full counters must fit")
+    _hold(&held, counts, full)
+    n_more = more_full[more_full.shape[0] - 1]
+    if n_more > <Py_ssize_t>(held.room - held.n_full):
+        raise ValueError("the list of full counters must have room for those of both")
+    for i in range(n_more):
+        held.full[held.n_full] = more_full[i]
+        held.n_full += 1
+    with nogil:
+        held.n_full += dpestim_sketch_join(held.lanes, <const uint8_t *>&more[0] + 7 * n, n, held.full + held.n_full,
+                                           held.room - held.n_full)
+    _release(&held)
 
 
 def settle(

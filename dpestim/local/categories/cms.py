@@ -220,11 +220,14 @@ class HCMS(FieldReports, Sketch):
         """Count the reports of codes, which are written nowhere."""
         hcms.send(np.ascontiguousarray(codes, self.code_dtype), *self._draws(words), *counters)
 
-    def counts_of_sent(self, counters):
-        """Return the counts."""
+    def counts_of_sent(self, counters, *others):
+        """Return the counts: bytes are added up before they become counts."""
         counts, full = counters
-        if full is not None:
-            hcms.settle(counts, full)
+        if full is None:
+            return super().counts_of_sent(counts, *(part for part, _ in others))
+        for other in others:
+            hcms.join(counts, full, *other)
+        hcms.settle(counts, full)
         return counts
 
     def public_part(self, reports):
