@@ -10,14 +10,14 @@ from dpestim.inputs import smallest_dtype
 from dpestim.local import pivots
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.open import OpenFrequencyEstimator
-from dpestim.local.categories.sketch import Sketch, drawn_below
+from dpestim.local.categories.sketch import Sketch, drawn_below, words_of_signs
 from dpestim.local.categories.supports import Bits, success_of_sets
 from dpestim.local.categories.unary import OUE
 from dpestim.local.fields import Field, bits_for
 from dpestim.local.guessing import TIE
 from dpestim.local.reports import FieldReports
 from dpestim.privacy.category_weights import grr_weights
-from dpestim.rng import Stage, Words
+from dpestim.rng import Stage
 
 #: Hashes over which guessing is averaged, where there are more; four times as many rows of them.
 MOST_GUESSED = 64
@@ -189,20 +189,9 @@ class HCMS(FieldReports, Sketch):
         hcms.answer(np.ascontiguousarray(codes, self.code_dtype), *self._draws(words), out)
 
     def _draws(self, words):
-        """Return what kernels make cells and signs of: half a word and an eighth a row, where these suffice.
-
-        Or what they make these words of, too.
-        """
-        n_cells, one = self.n_counts // 2, self.weights.n_words == 1
-        halved, rest = not n_cells & (n_cells - 1), (self.weights.keep, self.columns, self.n_buckets.bit_length() - 1)
-        if one and halved and type(words) is Words:
-            cells, signs = words.cipher_of_parts(Stage.SEED, 2), words.cipher_of_parts(Stage.RESPONSE, 8)
-            if cells and signs:
-                return cells + signs[1:] + words.rare_cipher(Stage.RARE, 1), None, *rest
-        seeds = words.halves(Stage.SEED) if halved and not words.alone else words.dense(Stage.SEED, 1)
-        response = words.first_digits(self.weights.keep, Stage.RESPONSE, Stage.RARE) if one and not words.alone else (
-            words.dense(Stage.RESPONSE, self.weights.n_words))
-        return seeds, response, *rest
+        """Return what kernels make cells and signs of."""
+        drawn = words_of_signs(words, self.n_counts // 2, self.weights)
+        return *drawn, self.weights.keep, self.columns, self.n_buckets.bit_length() - 1
 
     def _counts_bytes(self, n):
         """Tell whether n reports are counted in bytes first, the last eighth of many counts, where there is one."""
