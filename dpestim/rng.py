@@ -321,6 +321,13 @@ class Words:
             self._draw(stage, per_row)
         return self._reader.cipher(stage, *self._at, self._first * per_row, self._n_rows * per_row)
 
+    def cipher_of_parts(self, stage, per_word):
+        """Return the same of `halves` (2 a word) or `eighths` (8), with the number of parts to skip, or None."""
+        self._draw(stage, "halves" if per_word == 2 else ("eighths", 1))
+        start, skip = divmod(self._first, per_word)
+        cipher = self._reader.cipher(stage, *self._at, start, (skip + self._n_rows + per_word - 1) // per_word)
+        return cipher and (*cipher[:3], skip + per_word * cipher[3])
+
     def rare_cipher(self, stage, per_row):
         """Return (head, counter of place 0) of the words of `sparse`, of which a kernel makes those it asks for."""
         self._draw(stage, ("sparse", per_row))

@@ -4,12 +4,25 @@ Hashes are those of `sketch`.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from dpestim._core.grr cimport dpestim_join, dpestim_u128
 
 cdef extern from "hadamard.h" nogil:
     bint dpestim_less(dpestim_u128 a, dpestim_u128 b) noexcept
+
+cdef extern from "aes.h" nogil:
+    ctypedef struct dpestim_aes_keys:
+        pass
+    int dpestim_has_aes() noexcept
+    void dpestim_aes_schedule(const uint8_t *key, dpestim_aes_keys *keys) noexcept
+    void dpestim_aes_counter(uint64_t head, uint64_t place, uint8_t *block) noexcept
+    void dpestim_aes_blocks(const dpestim_aes_keys *keys, uint8_t *blocks, size_t n) noexcept
+    void dpestim_aes_stream(const dpestim_aes_keys *keys, uint64_t head, uint64_t first, uint8_t *out,
+                            size_t n) noexcept
+
+cdef extern from "rare.h" nogil:
+    size_t dpestim_rare_places(const uint8_t *lanes, size_t n, uint8_t least, uint8_t most, int64_t *places) noexcept
 
 cdef extern from "sketch.h" nogil:
     enum:
@@ -25,6 +38,7 @@ cdef extern from "sketch.h" nogil:
     void dpestim_sketch_add_64(const uint32_t *places, size_t n, int64_t *counts) noexcept
     size_t dpestim_sketch_add(const uint32_t *places, size_t n, uint8_t *lanes, uint32_t *full, size_t room) noexcept
     void dpestim_sketch_widen(int64_t *counts, size_t n) noexcept
+    size_t dpestim_sketch_join(uint8_t *lanes, const uint8_t *others, size_t n, uint32_t *full, size_t room) noexcept
     void dpestim_sketch_write_8(const uint32_t *places, size_t n, int log_m, uint8_t *out) noexcept
     void dpestim_sketch_write_16(const uint32_t *places, size_t n, int log_m, uint16_t *out) noexcept
     void dpestim_sketch_write_32(const uint32_t *places, size_t n, int log_m, uint32_t *out) noexcept
@@ -44,6 +58,20 @@ ctypedef fused field_t:
     uint32_t
 
 
+cdef enum:
+    MADE_ROWS = 2048  # whose words are made at a time: a multiple of those of a counter and of DPESTIM_SKETCH_ROWS
+    BATCH = 8  # ties whose words are made at a time, as many as a tile has on average
+
+
+cdef struct Made:  # words that are made here: three streams of counters, of which the first two begin within one
+    dpestim_aes_keys keys
+    uint64_t cell_head, cell_first, sign_head, sign_first, rare_head, rare_first
+    Py_ssize_t cell_skip, sign_skip
+    uint32_t halves[MADE_ROWS + 4]
+    uint8_t lanes[MADE_ROWS + 16]
+    int64_t kept[MADE_ROWS]
+
+
 cdef struct Draws:  # what cells and signs of records are made of, and the public hashes
     const uint64_t *seeds      # a word a record,
     const uint32_t *halves     # or half of one, whose first digits are the cell
@@ -51,13 +79,15 @@ cdef struct Draws:  # what cells and signs of records are made of, and the publi
     const uint8_t *lanes       # or the first 8 digits of one
     const int64_t *kept        # records whose digits after these first ones say that the sign is kept, in order
     Py_ssize_t n_kept, n_next
-    bint one, same
+    Py_ssize_t n, base         # records, and that to which the first of halves and lanes belong
+    bint one, same, makes
     dpestim_u128 keep
     uint64_t low
     const uint32_t *columns
     Py_ssize_t n_bits
     uint64_t n_cells
     int log_m, log_cells
+    Made made
 
 
 cdef int _prepare(Draws *draws, Py_ssize_t n, seeds, response, keep, const uint32_t[:, ::1] columns,
@@ -78,15 +108,18 @@ cdef int _prepare(Draws *draws, Py_ssize_t n, seeds, response, keep, const uint3
     draws.keep = dpestim_join(keep >> 64, draws.low)
     draws.seeds = draws.words = NULL
     draws.halves, draws.lanes, draws.kept = NULL, NULL, NULL
-    draws.n_kept = draws.n_next = 0
-    draws.one = True
-    if len(seeds) != n:
+    draws.n_kept = draws.n_next = draws.base = 0
+    draws.one, draws.n, draws.makes = True, n, isinstance(seeds, tuple)
+    if not draws.makes and len(seeds) != n:
         raise ValueError("codes and seeds differ in length")
-    if seeds.itemsize == 4:
+    if draws.makes or seeds.itemsize == 4:
         while draws.n_cells >> draws.log_cells > 1:
             draws.log_cells += 1
         if draws.n_cells & (draws.n_cells - 1) or draws.log_cells == 0:
             raise ValueError("cells must be a power of two, more than one, to be drawn by half a word")
+    if draws.makes:
+        return _begin(&draws.made, seeds, response, keep)
+    if seeds.itemsize == 4:
         halves = seeds
         draws.halves = &halves[0] if n else NULL
     else:
@@ -110,6 +143,47 @@ cdef int _prepare(Draws *draws, Py_ssize_t n, seeds, response, keep, const uint3
     return 0
 
 
+cdef int _begin(Made *made, tuple cipher, response, keep) except -1:
+    """Take the key and the streams."""
+    cdef bytes key = cipher[0]
+    if (response is not None or keep > <object>0xFFFFFFFFFFFFFFFF or keep < 1 or len(key) != 32
+            or not dpestim_has_aes()):
+        raise ValueError("keep must be a word, and a cipher have a key and a processor that encrypts")
+    _, made.cell_head, made.cell_first, made.cell_skip, made.sign_head, made.sign_first, made.sign_skip, \
+        made.rare_head, made.rare_first = cipher
+    if not (0 <= made.cell_skip < 4 and 0 <= made.sign_skip < 16):
+        raise ValueError("streams must begin within their first counter")
+    dpestim_aes_schedule(<const uint8_t *>key, &made.keys)
+    return 0
+
+
+cdef void _make(Draws *draws, Py_ssize_t start) noexcept nogil:
+    """Make the words of up to MADE_ROWS records, whose counters of cells and signs are whole but for the ends."""
+    cdef Made *made = &draws.made
+    cdef Py_ssize_t n = min(<Py_ssize_t>MADE_ROWS, draws.n - start), at = 0, m, k
+    cdef uint64_t last = draws.low - 1, u
+    cdef uint8_t first = <uint8_t>(last >> 56)
+    cdef uint8_t blocks[BATCH][16]
+    cdef size_t n_ties
+    dpestim_aes_stream(&made.keys, made.cell_head, made.cell_first + <uint64_t>start // 4, <uint8_t *>made.halves,
+                       <size_t>(made.cell_skip + n + 3) // 4)
+    dpestim_aes_stream(&made.keys, made.sign_head, made.sign_first + <uint64_t>start // 16, made.lanes,
+                       <size_t>(made.sign_skip + n + 15) // 16)
+    draws.halves, draws.lanes, draws.base = made.halves + made.cell_skip, made.lanes + made.sign_skip, start
+    draws.kept, draws.n_kept, draws.n_next = made.kept, 0, 0
+    n_ties = dpestim_rare_places(draws.lanes, <size_t>n, first, first, made.kept)
+    while at < <Py_ssize_t>n_ties:
+        m = min(<Py_ssize_t>BATCH, <Py_ssize_t>n_ties - at)
+        for k in range(m):
+            dpestim_aes_counter(made.rare_head, made.rare_first + <uint64_t>(start + made.kept[at + k]), blocks[k])
+        dpestim_aes_blocks(&made.keys, blocks[0], <size_t>m)
+        for k in range(m):
+            memcpy(&u, blocks[k], 8)
+            made.kept[draws.n_kept] = made.kept[at + k]  # (what is written lies below what is unread)
+            draws.n_kept += <uint64_t>first << 56 | u >> 8 <= last
+        at += m
+
+
 cdef void _places(Draws *draws, const code_t *codes, Py_ssize_t start, Py_ssize_t n, uint32_t *places) noexcept nogil:
     """Write the counter of each of some records, 2 cell + sign; calls go through all records in order."""
     cdef uint32_t cells[DPESTIM_SKETCH_ROWS]
@@ -117,9 +191,12 @@ cdef void _places(Draws *draws, const code_t *codes, Py_ssize_t start, Py_ssize_
     cdef uint32_t turns[DPESTIM_SKETCH_ROWS]
     cdef uint32_t mask = <uint32_t>((<uint64_t>1 << (draws.n_bits if draws.n_bits < 32 else 32)) - 1)
     cdef const uint64_t *words
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, at
+    if draws.makes and start % MADE_ROWS == 0:
+        _make(draws, start)
+    at = start - draws.base
     if draws.halves != NULL:
-        dpestim_sketch_first(draws.halves + start, n, 32 - draws.log_cells, cells)
+        dpestim_sketch_first(draws.halves + at, n, 32 - draws.log_cells, cells)
     else:
         dpestim_sketch_cells(draws.seeds + start, n, draws.n_cells, cells)
     if draws.same:
@@ -130,9 +207,9 @@ cdef void _places(Draws *draws, const code_t *codes, Py_ssize_t start, Py_ssize_
             buckets[i] = dpestim_sketch_bucket(codes[start + i], draws.columns + (cells[i] >> draws.log_m) * draws.n_bits,
                                  draws.n_bits)
     if draws.lanes != NULL:
-        dpestim_sketch_turns_8(draws.lanes + start, n, <uint8_t>(draws.low - 1 >> 56), turns)
-        while draws.n_next < draws.n_kept and draws.kept[draws.n_next] < start + n:
-            turns[draws.kept[draws.n_next] - start] = 0
+        dpestim_sketch_turns_8(draws.lanes + at, n, <uint8_t>(draws.low - 1 >> 56), turns)
+        while draws.n_next < draws.n_kept and draws.kept[draws.n_next] < at + n:
+            turns[draws.kept[draws.n_next] - at] = 0
             draws.n_next += 1
     elif draws.one:
         dpestim_sketch_turns(draws.words + start, n, draws.low, turns)
@@ -146,9 +223,12 @@ cdef void _places(Draws *draws, const code_t *codes, Py_ssize_t start, Py_ssize_
 def answer(
     const code_t[::1] codes,         # IN   values
     seeds,                           # IN   a word u a record: the cell, hash and row, of k m is floor(u k m / 2^64);
-                                     #      or half a word, where k m is a power of two: its first digits
+                                     #      or half a word, where k m is a power of two: its first digits; or (key,
+                                     #      head, counter, halves to skip; head, counter, first digits to skip; head,
+                                     #      counter of the rest), of which all words are made, some rows at a time
     response,                        # IN   one or two words a record, high word first; or (the first 8 digits of one,
-                                     #      the records where these are those of keep - 1, and the rest is below)
+                                     #      the records where these are those of keep - 1, and the rest is below); or
+                                     #      None, where words are made
     keep,                            # IN   the sign is kept below this, out of 2^64 or 2^128
     const uint32_t[:, ::1] columns,  # IN   (k, bits of a code)
     int log_m,                       # IN   there are m = 2^log_m buckets
@@ -294,6 +374,31 @@ def clear(
     if counts.shape[0]:
         with nogil:
             memset(<uint8_t *>&counts[0] + 7 * counts.shape[0], 0, counts.shape[0])
+
+
+def join(
+    int64_t[::1] counts,             # IN and OUT  bytes of counters, in its last eighth, as `send` and `tally` left them
+    uint32_t[::1] full,              # IN and OUT  those that have overflowed, each time, and at the end how many
+    const int64_t[::1] more,         # IN   bytes of counters of other reports
+    const uint32_t[::1] more_full,   # IN   those of them that have overflowed
+):
+    """Add the bytes of other counters; a list for all reports together has room for all that overflow."""
+    cdef Py_ssize_t n = counts.shape[0], i, n_more
+    cdef Counters held
+    if (more.shape[0] != n or n == 0 or full is None or more_full.shape[0] == 0
+            or more_full[more_full.shape[0] - 1] >= more_full.shape[0]):
+        raise ValueError("counts and lists of full counters must fit")
+    _hold(&held, counts, full)
+    n_more = more_full[more_full.shape[0] - 1]
+    if n_more > <Py_ssize_t>(held.room - held.n_full):
+        raise ValueError("the list of full counters must have room for those of both")
+    for i in range(n_more):
+        held.full[held.n_full] = more_full[i]
+        held.n_full += 1
+    with nogil:
+        held.n_full += dpestim_sketch_join(held.lanes, <const uint8_t *>&more[0] + 7 * n, n, held.full + held.n_full,
+                                           held.room - held.n_full)
+    _release(&held)
 
 
 def settle(

@@ -199,8 +199,10 @@ class Randomizer:
         """Return what `count_sent` adds n reports to, in one call or in several: here counts."""
         return np.zeros(self.n_counts, np.int64)
 
-    def counts_of_sent(self, counters):
-        """Return these as counts; they are used no more."""
+    def counts_of_sent(self, counters, *others):
+        """Return the sum of these, one of each thread, as counts; they are used no more."""
+        for part in others:
+            counters += part
         return counters
 
     def public_part(self, reports):

@@ -80,6 +80,24 @@ static inline size_t dpestim_sketch_add(const uint32_t *restrict places, size_t 
     return found;
 }
 
+/* Adds bytes to bytes; writes the places of those that overflow, as many as there is room for, and returns how many. */
+DPESTIM_WIDE static size_t dpestim_sketch_join(uint8_t *restrict lanes, const uint8_t *restrict others, size_t n,
+                                               uint32_t *restrict full, size_t room) {
+    size_t found = 0;
+    for (size_t at = 0; at < n; at += DPESTIM_SKETCH_ROWS) {
+        const size_t end = n - at < DPESTIM_SKETCH_ROWS ? n : at + DPESTIM_SKETCH_ROWS;
+        uint8_t overflow = 0;
+        for (size_t i = at; i < end; i++) {
+            lanes[i] = (uint8_t)(lanes[i] + others[i]);
+            overflow |= lanes[i] < others[i];
+        }
+        if (!overflow) continue;
+        for (size_t i = at; i < end; i++)
+            if (lanes[i] < others[i] && found < room) full[found++] = (uint32_t)i;
+    }
+    return found;
+}
+
 /* Bytes in the last eighth of counts become the counts, eight at a time: what is written lies below what is unread. */
 DPESTIM_WIDE static void dpestim_sketch_widen(int64_t *counts, size_t n) {
     const uint8_t *const lanes = (const uint8_t *)counts + 7 * n;

@@ -10,7 +10,7 @@ from dpestim.inputs import smallest_dtype
 from dpestim.local import pivots
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.open import OpenFrequencyEstimator
-from dpestim.local.categories.sketch import Sketch, drawn_below
+from dpestim.local.categories.sketch import Sketch, drawn_below, words_of_signs
 from dpestim.local.categories.supports import Bits, success_of_sets
 from dpestim.local.categories.unary import OUE
 from dpestim.local.fields import Field, bits_for
@@ -189,12 +189,9 @@ class HCMS(FieldReports, Sketch):
         hcms.answer(np.ascontiguousarray(codes, self.code_dtype), *self._draws(words), out)
 
     def _draws(self, words):
-        """Return what kernels make cells and signs of: half a word and an eighth a row, where these suffice."""
-        n_cells, one = self.n_counts // 2, self.weights.n_words == 1
-        seeds = words.dense(Stage.SEED, 1) if words.alone or n_cells & (n_cells - 1) else words.halves(Stage.SEED)
-        response = words.first_digits(self.weights.keep, Stage.RESPONSE, Stage.RARE) if one and not words.alone else (
-            words.dense(Stage.RESPONSE, self.weights.n_words))
-        return seeds, response, self.weights.keep, self.columns, self.n_buckets.bit_length() - 1
+        """Return what kernels make cells and signs of."""
+        drawn = words_of_signs(words, self.n_counts // 2, self.weights)
+        return *drawn, self.weights.keep, self.columns, self.n_buckets.bit_length() - 1
 
     def _counts_bytes(self, n):
         """Tell whether n reports are counted in bytes first, the last eighth of many counts, where there is one."""
@@ -212,11 +209,14 @@ class HCMS(FieldReports, Sketch):
         """Count the reports of codes, which are written nowhere."""
         hcms.send(np.ascontiguousarray(codes, self.code_dtype), *self._draws(words), *counters)
 
-    def counts_of_sent(self, counters):
-        """Return the counts."""
+    def counts_of_sent(self, counters, *others):
+        """Return the counts: bytes are added up before they become counts."""
         counts, full = counters
-        if full is not None:
-            hcms.settle(counts, full)
+        if full is None:
+            return super().counts_of_sent(counts, *(part for part, _ in others))
+        for other in others:
+            hcms.join(counts, full, *other)
+        hcms.settle(counts, full)
         return counts
 
     def public_part(self, reports):

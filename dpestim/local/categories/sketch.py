@@ -9,7 +9,7 @@ import numpy as np
 from dpestim._core import hadamard, sketch
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.privacy.exact import WORD
-from dpestim.rng import Stage
+from dpestim.rng import Stage, Words
 
 #: Hashes have numbers of two bytes; cells of the state; buckets where nothing is said, which make collisions rare.
 MOST_HASHES, MOST_CELLS, LEAST_BUCKETS = 1 << 16, 1 << 27, 1 << 8
@@ -224,6 +224,22 @@ def drawn_below(size, words):
     size = np.uint64(size)
     high, low = seeds >> np.uint64(32), seeds & np.uint64(0xFFFFFFFF)
     return ((high * size + (low * size >> np.uint64(32))) >> np.uint64(32)).astype(np.uint32)
+
+
+def words_of_signs(words, n_cells, weights):
+    """Return what kernels draw a cell and a sign of: half a word and an eighth a row, where these suffice.
+
+    (cells, signs); or (what a kernel makes both of, None).
+    """
+    one, halved = weights.n_words == 1, not n_cells & (n_cells - 1)
+    if one and halved and type(words) is Words:
+        cells, signs = words.cipher_of_parts(Stage.SEED, 2), words.cipher_of_parts(Stage.RESPONSE, 8)
+        if cells and signs:
+            return cells + signs[1:] + words.rare_cipher(Stage.RARE, 1), None
+    cells = words.halves(Stage.SEED) if halved and not words.alone else words.dense(Stage.SEED, 1)
+    if one and not words.alone:
+        return cells, words.first_digits(weights.keep, Stage.RESPONSE, Stage.RARE)
+    return cells, words.dense(Stage.RESPONSE, weights.n_words)
 
 
 def check_whole(value, name, least, most, *, optional=False):

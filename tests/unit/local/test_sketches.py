@@ -265,6 +265,33 @@ def test_many_counters_are_bytes_first_which_may_overflow():
     assert not hcms.tally(reports, 16, counts)
 
 
+@pytest.mark.parametrize("n_counts", [8, 520, 1 << 13])
+def test_bytes_of_several_threads_are_added_up_before_they_are_counts(n_counts):
+    """Also where their sums overflow: in whole tiles, in the last one, and by reports that fill bytes themselves."""
+    rng = np.random.default_rng(0)
+    law, parts, n = HCMS(1.0, n_counts // 2), [rng.integers(0, n_counts // 2, (4000, 3)) for _ in range(3)], 12_000
+    for part in parts:
+        part[:, 0], part[:, 2] = 0, part[:, 2] & 1
+        part[:200, 1] = n_counts // 2 - 1  # (fewer than 256 of each thread)
+        part[200:200 + 600, 1] = 0
+    counters = [(np.full(n_counts, -1, np.int64), np.zeros(n // 256 + 2, np.uint32)) for _ in parts]
+    log_m = (n_counts // 2).bit_length() - 1 if n_counts != 520 else 2
+    for (counts, full), part in zip(counters, parts):
+        hcms.clear(counts)
+        if n_counts == 520:  # 65 hashes of 4 buckets
+            part[:, 0], part[:, 1] = part[:, 1] >> 2, part[:, 1] & 3
+        assert hcms.tally(part.astype(np.uint32), log_m, counts, full)
+    wanted = np.bincount(np.concatenate([(part[:, 0] << log_m | part[:, 1]) << 1 | part[:, 2] for part in parts]),
+                         minlength=n_counts)
+    np.testing.assert_array_equal(law.counts_of_sent(*counters), wanted)
+    (counts, full), (more, more_full) = counters[:2]
+    for wrong in ((counts[:-8], full, more, more_full), (counts, full[:0], more, more_full),
+                  (counts, np.zeros(1, np.uint32), more, np.array([0, 1], np.uint32)),
+                  (counts, full, more, more_full[:0]), (counts, full, more, np.array([7], np.uint32))):
+        with pytest.raises(ValueError, match="must"):
+            hcms.join(*wrong)
+
+
 @pytest.mark.parametrize("field", range(3))
 @pytest.mark.parametrize("categories", [[range(9)], [range(9), range(900)]])
 def test_a_server_that_reads_reports_once_refuses_the_same(field, categories):

@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 
 from dpestim import rng
-from dpestim._core import grr, rare, unary
-from dpestim.local import GRRFrequencyEstimator, LGRRFrequencyEstimator, SDGRRFrequencyEstimator
-from dpestim.local.categories.cms import CMS
+from dpestim._core import grr, hcms, rare, unary
+from dpestim.local import (
+    GRRFrequencyEstimator,
+    HCMSFrequencyEstimator,
+    LGRRFrequencyEstimator,
+    SDGRRFrequencyEstimator,
+)
+from dpestim.local.categories.cms import CMS, HCMS
 from dpestim.local.categories.grr import GRR
 from dpestim.local.categories.lgrr import LGRR
 from dpestim.local.categories.lunary import LOSUE, LOUE
@@ -17,7 +22,7 @@ from dpestim.local.categories.urap import URAP
 from dpestim.local.categories.urr import URR
 from dpestim.local.columns import Columns
 from dpestim.local.patterns import bit_patterns
-from dpestim.rng import Stage, Words, WordSource
+from dpestim.rng import Stage, WordReader, Words, WordSource
 
 own_aes = pytest.mark.skipif(not rare.HAS_AES, reason="the processor or the compiler has no instructions for AES")
 LAWS = [GRR, LGRR, OUE, SUE, LOSUE, LOUE, RAPPOR, CMS]
@@ -49,6 +54,54 @@ def test_reports_are_those_of_words_that_openssl_makes(monkeypatch, law):
         drawn = reports(law, first, n)
         monkeypatch.setattr(rng, "_OWN_MOST", 0)
         assert np.array_equal(drawn, reports(law, first, n)), first
+
+
+def sketched(law, first, n, seed=3):
+    """Return reports, and the counts of those that a fit would send."""
+    codes = np.random.default_rng(seed).integers(0, law.n_categories, n).astype(law.code_dtype)
+    out, counters = np.full((n, 3), 170, law.report_dtype), law.sent_counters(n)
+    law.privatize(codes, Words(WordSource(seed).reader(), 5, 2, first, n), out)
+    law.count_sent(codes, Words(WordSource(seed).reader(), 5, 2, first, n), counters)
+    return out, law.counts_of_sent(counters)
+
+
+@own_aes
+@pytest.mark.parametrize("law", [HCMS(1.0, 9), HCMS(1e-9, 1024), HCMS(40.0, 300), HCMS(1.0, 1 << 20, 4, 64),
+                                 HCMS(1.0, 300, 3, 64), HCMS(46.0, 300)], ids=str)
+def test_reports_of_signs_are_those_of_words_that_openssl_makes(monkeypatch, law):
+    """Rows begin at any half word and eighth of a counter; tiles have more ties than are settled at a time."""
+    keep = law.weights.keep
+    made = law.n_hashes != 3 and law.weights.n_words == 1  # (else there are whole words, as before)
+    for n in (0, 1, 511, 2047, 2048, 2049, 9001):
+        for first in (0, 1, 2, 3, 7, 8, 15, 16, 2049) if n > 2000 else (0, 5):
+            monkeypatch.setattr(rng, "_OWN_MOST", 0)
+            expected, wanted = sketched(law, first, n)
+            monkeypatch.setattr(rng, "_OWN_MOST", 1 << 62)
+            with monkeypatch.context() as patch:
+                if made:
+                    patch.delattr(WordReader, "dense")
+                reports, counts = sketched(law, first, n)
+            assert np.array_equal(reports, expected), (n, first)
+            assert np.array_equal(counts, wanted), (n, first)
+    if made:  # what the last rows met
+        lanes = Words(WordSource(3).reader(), 5, 2, first, n).eighths(Stage.RESPONSE)
+        assert np.add.reduceat(lanes == keep - 1 >> 56, np.arange(0, n, 2048)).max() > 8
+
+
+@pytest.mark.parametrize("d", [9, 1024, 1 << 16])
+def test_fits_of_signs_do_not_depend_on_threads_or_batches(monkeypatch, d):
+    """Also with OpenSSL's words, and where a batch begins within a block."""
+    def new(n_jobs):
+        return HCMSFrequencyEstimator(1.0, categories=[np.arange(d)], random_state=1, n_jobs=n_jobs)
+
+    X, found = np.random.default_rng(0).integers(0, d, (300_001, 1)), []
+    for own in (rng._OWN_MOST, 0):
+        monkeypatch.setattr(rng, "_OWN_MOST", own)
+        for n_jobs in (1, 2):
+            found += [new(n_jobs).fit(X)._counts[0], new(n_jobs).aggregate(new(n_jobs).privatize(X))._counts[0],
+                      new(n_jobs).partial_fit(X[:100_007]).partial_fit(X[100_007:])._counts[0]]
+    for counts in found[1:]:
+        assert np.array_equal(counts, found[0])
 
 
 @own_aes
@@ -100,6 +153,18 @@ def test_kernels_refuse_what_does_not_fit():
     wide = np.zeros((1, 8 * unary.MOST_COINS + 1), np.uint8)
     with pytest.raises(ValueError, match="differ in length"):
         unary.toss(wide, cipher, 8 * wide.size, wide.copy())
+    sketch, fields, counts = HCMS(1.0, 64), np.empty((4, 3), np.uint8), np.zeros(128, np.int64)
+    given = [(bytes(32), 0, 2, 3, 0, 2, 15, 0, 2), None, 1 << 63, sketch.columns, 6]
+    hcms.answer(codes, *given, fields)
+    key, *streams = given[0]
+    for place, wrong in ((0, (bytes(31), *streams)), (0, (key, 0, 2, 4, *streams[3:])), (0, given[0][:-1]),
+                         (0, (key, 0, 2, -1, *streams[3:])), (0, (key, *streams[:5], 16, 0, 2)),
+                         (0, (key, *streams[:5], -1, 0, 2)),
+                         (1, np.zeros(4, np.uint64)), (2, 1 << 64), (2, 0), (3, sketch.columns.repeat(3, axis=0)),
+                         (4, 0)):
+        for kernel, out_of in ((hcms.answer, fields), (hcms.send, counts[: 6 if place == 3 else 128])):
+            with pytest.raises(ValueError, match=r"must|values to unpack"):
+                kernel(codes, *given[:place], wrong, *given[place + 1 :], out_of)
     law, memory = bit_patterns(1 << 62), [np.empty(unary.tile_rows(2)[1], np.uint64), np.empty(1 << 14, np.uint32)]
     given = [(*cipher, 0, 2), law.table, law.columns, law.edges, 16, 1, np.empty((4, 2), np.uint8), *memory,
              np.empty(0, np.uint64)]

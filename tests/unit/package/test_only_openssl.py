@@ -7,17 +7,23 @@ import sys
 PROGRAM = """
 import numpy as np
 from dpestim import rng
-from dpestim._core import grr, unary
-from dpestim.local import GRRFrequencyEstimator, LOUEFrequencyEstimator, OLHFrequencyEstimator, SUEFrequencyEstimator
+from dpestim._core import grr, hcms, unary
+from dpestim.local import (GRRFrequencyEstimator, HCMSFrequencyEstimator, LOUEFrequencyEstimator, OLHFrequencyEstimator,
+                           SUEFrequencyEstimator)
 
 def refuse(*_):
     raise RuntimeError("a kernel encrypts")
 
+def unless_it_encrypts(kernel):
+    return lambda codes, seeds, *more: refuse() if isinstance(seeds, tuple) else kernel(codes, seeds, *more)
+
 if rng._ONLY_OPENSSL:
     rng.rare.encrypt = rng.rare.keystream = rng.rare.fresh = refuse
     grr.answer = unary.encode = unary.toss = refuse
+    hcms.answer, hcms.send = map(unless_it_encrypts, (hcms.answer, hcms.send))
 X, codes = np.arange(300)[:, None] % 5, [list(range(500))]
-for cls in (GRRFrequencyEstimator, OLHFrequencyEstimator, SUEFrequencyEstimator, LOUEFrequencyEstimator):
+for cls in (GRRFrequencyEstimator, OLHFrequencyEstimator, SUEFrequencyEstimator, LOUEFrequencyEstimator,
+            HCMSFrequencyEstimator):
     print(cls(2.0, categories=codes, random_state=1).fit(X).frequencies_[0].tolist())
     for mechanism in (cls(2.0, categories=codes), cls(2.0, categories=codes, random_state=1)):
         one = mechanism.privatize(X[:1])
