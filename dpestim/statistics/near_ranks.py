@@ -35,7 +35,7 @@ def ranked_near(rows, grids, aims):
     low, high = np.moveaxis(ends, -1, 0)
     times = max(1, _LINE // d)
     below = np.zeros((len(aims), times * d), np.int64)
-    count, kept = np.zeros(d, np.int64), np.empty((d, 3 * n // 8))
+    count, kept = np.zeros(d, np.int64), np.empty((d, max(1, 3 * n // 8)))
     scaled.gather(rows.reshape(-1), np.tile(low, times), np.tile(high, times), below,
                   np.empty(times * d, np.int64), count, kept)
     below = below.reshape(len(aims), times, d).sum(axis=1)

@@ -114,3 +114,15 @@ def test_a_draw_that_meets_a_far_point_sorts_the_column(sorted_columns):
     assert few.spans(5, 9)[0].tolist() != known
     few.starts()
     assert few.spans(5, 9)[0].tolist() == known
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_few_rows_are_not_lost(n, monkeypatch):
+    """Room for kept rows is a part of their number, which rounds to none: they were no rows at all then."""
+    monkeypatch.setattr(near_ranks, "_FEWEST", 1)
+    monkeypatch.setattr(near_ranks, "_guessed", lambda *_: (np.array([[[-np.inf, np.inf]]]), 0.0))
+    X, (grid,) = np.full((n, 1), 29.5), grids_of((0.0, 64.0), 1)
+    (near,), (known,) = ranked_near(X, [grid], [(0, n)]), ranked(X, [grid])
+    cells, whole = near.fine_cells(grid), known.fine_cells(grid)
+    for a, b in zip(cells.spans(*cells.near(1, 0, 9)), whole.spans(*whole.near(1, 0, 9))):
+        np.testing.assert_array_equal(a, b)
