@@ -41,6 +41,16 @@ def pytest_report_header(config):
     return f"dpestim kernels: {kind}, from {os.path.dirname(build.__file__)}"
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect no garbage meanwhile: nearly all that is made stays, and to look through it takes a fifth of the time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish():
     """Spare the collector of garbage what stays until the end: modules and thousands of tests."""
     gc.collect()
