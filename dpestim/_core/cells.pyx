@@ -200,7 +200,7 @@ def span_weights(
 
 def rank_scores(
     const int64_t[::1] upto,    # IN   (m) how many rows there are up to each point
-    int64_t before,             # IN   how many are before the first, less the target; no more than 0 for the first of all
+    int64_t before,             # IN   how many are before the first, less the target; at most 0 for the first of all
     int64_t target,             # IN   in units of 2^-shift
     int shift,                  # IN
     bint last,                  # IN   whether no rank is too high for the last point

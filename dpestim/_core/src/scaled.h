@@ -53,10 +53,10 @@ DPESTIM_WIDE static int dpestim_map_lines(const double *x, ptrdiff_t n, ptrdiff_
     return !(odd >> 63);
 }
 
-/* Rows between windows of each column, which come again after `period`: how many are below each window are added to
- * `below` (windows, period), and what is in one goes to its column's `kept`, of which `count` says how many there are (as
- * many as `most`, and more than that where there was no room). The last of `most` places holds any number: what is in no
- * window is written, too, and the next one over it, as a guess of the processor which is which would often be wrong. */
+/* Rows between windows of each column, which come again after `period`. How many are below each window is added to
+ * `below` (windows, period). What is in one goes to its column's `kept`, and `count` says how many there are: as many
+ * as `most` and more where there was no room. The last of `most` places holds any number. What is in no window is
+ * written, too, and the next number over it: a processor's guess which is which would often be wrong. */
 DPESTIM_WIDE static void dpestim_mark(const double *x, ptrdiff_t m, ptrdiff_t period, ptrdiff_t windows,
                                       const double *low, const double *high, int64_t *below, int64_t *near) {
     for (ptrdiff_t j = 0; j < m; j++) near[j] = 0;
