@@ -36,12 +36,15 @@ def upper_weights(
     uint64_t[::1] out,             # OUT  integers of at least 2^56 e^-x, and at most 5 more
 ):
     """Write upper bounds of weights."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i, n = codes.shape[0]
     if out.shape[0] != codes.shape[0] or tables.shape[0] != TABLES or not 0 <= shift <= 127 or far < 1:
         raise ValueError("codes and out differ in length, tables has another one, or shift is out of range")
     with nogil:
-        for i in range(codes.shape[0]):
-            out[i] = dpestim_weight(<uint64_t>best - <uint64_t>codes[i], rate, shift, far, &tables[0])
+        for i in range(n):
+            if i and codes[i] == codes[i - 1]:  # (by ranks a value, and what is next to it, are as good)
+                out[i] = out[i - 1]
+            else:
+                out[i] = dpestim_weight(<uint64_t>best - <uint64_t>codes[i], rate, shift, far, &tables[0])
 
 
 def total(

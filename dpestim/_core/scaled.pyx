@@ -142,8 +142,8 @@ def gather(
     const double[:, ::1] high,      # IN   (w, p) and end, ascending
     int64_t[:, ::1] below,          # IO   (w, p) how many values are below the windows
     int64_t[::1] near,              # OUT  (p) scratch
-    int64_t[::1] count,             # IO   (d) how many values are in a window; there was no room for those beyond r
-    double[:, ::1] kept,            # IO   (d, r) these, in the order of the rows
+    int64_t[::1] count,             # IO   (d) how many values are in a window; from r on there was no room
+    double[:, ::1] kept,            # IO   (d, r) these, in the order of the rows; the last place is spare
 ):
     """Sort out the values of columns that lie in windows; NaN lies in none, and is not below one."""
     cdef Py_ssize_t n = values.shape[0], d = count.shape[0], windows = low.shape[0], period = low.shape[1]

@@ -7,14 +7,15 @@ from itertools import pairwise
 import numpy as np
 
 from dpestim._core import scaled
-from dpestim.statistics.ranks import Cells, Ranked, coarse, counted, fine, ranked
+from dpestim.records import record
+from dpestim.statistics.ranks import Cells, coarse, distinct, fine, ranked
 
 #: Fewer rows are sorted at once.
 _FEWEST = 1 << 15
 #: Every so many rows one is looked at first, but no more than this, to guess where ranks are.
-_EVERY, _MOST = 1 << 6, 1 << 14
+_EVERY, _MOST = 1 << 5, 1 << 14
 #: Standard deviations by which a guess may be off; where it is off by more a column is sorted after all.
-_SIGMAS = 5
+_SIGMAS = 4
 #: Numbers of columns that stand side by side for the kernel.
 _LINE = 320
 
@@ -42,7 +43,7 @@ def ranked_near(rows, grids, aims):
     out = []
     for j, grid in enumerate(grids):
         whole = partial(_whole, rows, j, grid)
-        if count[j] > kept.shape[1]:
+        if count[j] >= kept.shape[1]:
             out.append(whole())
         else:
             out.append(NearRanked(n, kept[j, : count[j]], ends[:, j].tolist(), below[:, j].tolist(), whole))
@@ -102,29 +103,39 @@ class NearRanked:
     def fine_cells(self, grid):
         """Return the cells of the fine grid of a column."""
         own = fine(grid)
-        known = counted(own.points(self._values) + own.span // 2)
-        upto, points, ranks, inside = np.cumsum(known.counts), [], [], []
-        for (low, high), under in zip(self._windows, self._below):
+        places = own.points(self._values)
+        places += own.span // 2
+        places, upto = distinct(places)
+        ends = own.points(np.array(self._windows).reshape(-1)) + own.span // 2
+        points, ranks, inside = [], [], []
+        for (low, _), least, most, under in zip(self._windows, ends[::2].tolist(), ends[1::2].tolist(), self._below):
             # all rows at the points between those of its ends are known, and how many are up to that of the lower end;
             # so they are at the first and the last point, where rows are that are farther out, too
-            least, most = (int(own.points(np.array([end]))[0]) + own.span // 2 for end in (low, high))
             if least == most:  # (nothing is between, as where a window was joined to the next one)
                 continue
             least, most = -1 if low == -np.inf else least, most + (most == own.span)
-            first, last = np.searchsorted(known.points, [least + 1, most])
+            first, last = np.searchsorted(places, [least + 1, most])
             besides = under - int((self._values < low).sum())  # rows below that are no values
             if low > -np.inf:
                 points.append([least])
                 ranks.append([(int(upto[first - 1]) if first else 0) + besides])
-            points.append(known.points[first:last])
+            points.append(places[first:last])
             ranks.append(upto[first:last] + besides)
             inside.append((least or -1, most))
-        points, ranks = (np.concatenate(parts).astype(np.int64) for parts in ([[], *points], [[], *ranks]))
-        if not len(points) or points[-1] < own.span:
-            points, ranks = np.append(points, own.span), np.append(ranks, 0)
+        if not points or not len(points[-1]) or points[-1][-1] < own.span:
+            points.append([own.span])
+            ranks.append([self.total])
+        points, ranks = (np.concatenate(parts, dtype=np.int64) for parts in (points, ranks))
         ranks[-1] = self.total
-        near = Ranked(points, np.diff(ranks, prepend=0))
-        return NearCells(near, grid, inside, self._whole)
+        return NearCells(_Upto(points, ranks), grid, inside, self._whole)
+
+
+@record(eq=False)
+class _Upto:
+    """Points, ascending, and how many rows there are up to each of them."""
+
+    points: np.ndarray
+    upto: np.ndarray
 
 
 class NearCells(Cells):

@@ -16,13 +16,16 @@ _HALF = 12
 _LARGEST = 50
 #: No rank, in the units that targets have, is as high as that.
 _FAR = 1 << 61
+_ZERO = np.zeros(1, np.int64)
 
 
+@lru_cache(maxsize=256)
 def coarse(grid):
     """Return the coarse grid of a column."""
     return Grid(grid.low, grid.high, COARSE)
 
 
+@lru_cache(maxsize=256)
 def fine(grid):
     """Return the fine grid of a column: coarser where the bounds are far from 0."""
     own = coarse(grid)
@@ -60,6 +63,11 @@ class Ranked:
         """How many rows there are."""
         return int(self.counts.sum())
 
+    @property
+    def upto(self):
+        """How many rows there are up to each point."""
+        return np.cumsum(self.counts)
+
     def fine_cells(self, grid):
         """Return the cells of the fine grid of a column, whose round points are heavier."""
         own = fine(grid)
@@ -93,12 +101,14 @@ class Cells:
         #: what a multiple of 2^j weighs besides what it weighs as one of 2^(j - 1)
         self.more = [1, *(1 << j - 1 for j in range(1, levels + 1))]
         self.more[-1] += 3 << levels if levels else 0
-        points, counts = known.points, known.counts
-        before = [0] if not len(points) or points[0] > 0 else []
-        after = [last - first] if not len(points) or points[-1] < last - first else []
-        self.points = np.concatenate([before, points, after]).astype(np.int64)
+        points, upto, beyond = known.points, known.upto, last - first
+        if not len(points) or points[0] > 0:
+            points, upto = np.append(_ZERO, points), np.append(_ZERO, upto)
+        if points[-1] < beyond:
+            points, upto = np.append(points, beyond), np.append(upto, upto[-1])
+        self.points = points
         #: how many rows there are up to each point
-        self.upto = np.cumsum(np.concatenate([np.zeros(len(before)), counts, np.zeros(len(after))]).astype(np.int64))
+        self.upto = upto
 
     @property
     def total(self):
@@ -117,8 +127,12 @@ class Cells:
         """Return (starts, weights) of all before cell 2 begin, of each cell up to 2 end, and of all behind it."""
         known = self._spans  # (looked up once: another thread may ask for other cells meanwhile)
         if known is None or known[0] != (begin, end):  # (targets of few rows look at the same cells)
-            starts = np.concatenate([[0], self.starts(begin, end), [self.last - self.first + 1]])
-            known = self._spans = (begin, end), starts, np.diff(self.weight_before(starts))
+            size = 2 * (end - begin + 1)
+            starts, times = np.empty(size + 2, np.int64), np.empty(size + 1, np.int64)
+            low, high = _tables(self.levels)
+            cells.span_weights(self.points[begin : end + 1], self.first, self.last - self.first + 1, self.levels, low,
+                               high, _HALF, starts, times)
+            known = self._spans = (begin, end), starts, times
         return known[1:]
 
     def scores(self, target, shift, begin=0, end=None):
@@ -128,19 +142,9 @@ class Cells:
         """
         most = len(self.points) - 1
         end = most if end is None else end
-        over = self.upto[begin : end + 1] << shift
-        over -= target
-        first = min((int(self.upto[begin - 1]) << shift) - target, _FAR) if begin else 0
-        last = min(int(over[-1]), 0) if end < most else 0
-        np.clip(over, -_FAR, _FAR, out=over)
-        out = np.empty(2 * len(over) - 1, np.int64)
-        np.abs(over[:-1], out=out[1::2])
-        np.negative(out[1::2], out=out[1::2])
-        # the score of a point that has rows: 0 where the target is among their ranks
-        points = out[::2]
-        points[0], points[1:] = -max(first, 0), np.minimum(-over[:-1], 0)
-        np.minimum(points[:-1], over[:-1], out=points[:-1])
-        points[-1] = min(int(points[-1]), max(last, -_FAR))
+        under = min((int(self.upto[begin - 1]) << shift) - target, _FAR) if begin else 0
+        out = np.empty(2 * (end - begin) + 1, np.int64)
+        cells.rank_scores(self.upto[begin : end + 1], max(under, -_FAR), target, shift, end == most, _FAR, out)
         return out
 
     def score(self, point, target, shift):
@@ -211,6 +215,13 @@ def ranked(rows, grids):
 
 def counted(points):
     """Return the `Ranked` of points that may repeat; they are overwritten."""
-    cells.sort_points(points, np.empty_like(points))
-    starts = np.flatnonzero(np.r_[True, points[1:] != points[:-1]])[: len(points)]
-    return Ranked(points[starts], np.diff(np.append(starts, len(points))))
+    found, upto = distinct(points)
+    return Ranked(found if len(found) == len(points) else found.copy(), np.diff(upto, prepend=0))
+
+
+def distinct(points):
+    """Return (each of points that may repeat once, sorted; how many there are up to each); they are overwritten."""
+    upto = np.empty_like(points)
+    cells.sort_points(points, upto)
+    size = cells.distinct(points, upto)
+    return points[:size], upto[:size]

@@ -53,9 +53,10 @@ DPESTIM_WIDE static int dpestim_map_lines(const double *x, ptrdiff_t n, ptrdiff_
     return !(odd >> 63);
 }
 
-/* Rows between windows of each column, which come again after `period`: how many are below each window are added to
- * `below` (windows, period), and what is in one goes to its column's `kept`, of which `count` says how many there are (as
- * many as `most`, and more than that where there was no room). */
+/* Rows between windows of each column, which come again after `period`. How many are below each window is added to
+ * `below` (windows, period). What is in one goes to its column's `kept`, and `count` says how many there are: as many
+ * as `most` and more where there was no room. The last of `most` places holds any number. What is in no window is
+ * written, too, and the next number over it: a processor's guess which is which would often be wrong. */
 DPESTIM_WIDE static void dpestim_mark(const double *x, ptrdiff_t m, ptrdiff_t period, ptrdiff_t windows,
                                       const double *low, const double *high, int64_t *below, int64_t *near) {
     for (ptrdiff_t j = 0; j < m; j++) near[j] = 0;
@@ -73,17 +74,24 @@ DPESTIM_WIDE static void dpestim_mark(const double *x, ptrdiff_t m, ptrdiff_t pe
 static void dpestim_gather(const double *x, ptrdiff_t n, ptrdiff_t d, ptrdiff_t period, ptrdiff_t windows,
                            const double *low, const double *high, int64_t *below, int64_t *near, ptrdiff_t most,
                            int64_t *count, double *kept) {
+    const ptrdiff_t skip = 8 % d;
     for (ptrdiff_t at = 0; at < n; at += period) {
-        ptrdiff_t m = n - at < period ? n - at : period, j = 0;
+        ptrdiff_t m = n - at < period ? n - at : period, column = 0;
         dpestim_mark(x + at, m, period, windows, low, high, below, near);
-        for (; j < m; j++) {
-            while (j + 8 <= m && !(near[j] | near[j + 1] | near[j + 2] | near[j + 3] | near[j + 4] | near[j + 5]
-                                   | near[j + 6] | near[j + 7]))
+        for (ptrdiff_t j = 0; j < m;) {
+            if (j + 8 <= m && !(near[j] | near[j + 1] | near[j + 2] | near[j + 3] | near[j + 4] | near[j + 5]
+                                | near[j + 6] | near[j + 7])) {
                 j += 8;
-            if (j >= m || !near[j]) continue;
-            ptrdiff_t column = j % d;
-            if (count[column] < most) kept[column * most + count[column]] = x[at + j];
-            count[column]++;
+                column += skip;
+                column -= column < d ? 0 : d;
+                continue;
+            }
+            for (ptrdiff_t stop = j + 8 < m ? j + 8 : m; j < stop; j++) {
+                const int64_t known = count[column];
+                kept[column * most + (known < most ? known : most - 1)] = x[at + j];
+                count[column] = known + near[j];
+                column = column + 1 < d ? column + 1 : 0;
+            }
         }
     }
 }

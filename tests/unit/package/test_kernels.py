@@ -434,8 +434,23 @@ def test_points_are_sorted(most):
         assert (points == expected).all()
 
 
+@pytest.mark.parametrize("spread", [1, 1 << 10, 1 << 30])
+def test_points_in_clumps_or_in_the_wrong_order_are_sorted_and_counted(spread):
+    rng = np.random.default_rng(spread)
+    for points in (rng.integers(0, 3, 999) * (1 << 40) + rng.integers(0, spread, 999),
+                   (1 << 40) + np.arange(999)[::-1] * spread, np.full(999, 1 << 40), np.empty(0, np.int64)):
+        points, upto = points.astype(np.int64), np.empty(len(points), np.int64)
+        expected, counts = np.unique(points, return_counts=True)
+        cells.sort_points(points, upto)
+        size = cells.distinct(points, upto)
+        assert points[:size].tolist() == expected.tolist()
+        assert upto[:size].tolist() == np.cumsum(counts).tolist()
+
+
 def test_points_that_cannot_be_sorted_are_refused():
     with pytest.raises(ValueError, match="differs in length"):
         cells.sort_points(np.zeros(3, np.int64), np.zeros(2, np.int64))
+    with pytest.raises(ValueError, match="differs in length"):
+        cells.distinct(np.zeros(3, np.int64), np.zeros(2, np.int64))
     with pytest.raises(ValueError, match="none is negative"):
         cells.sort_points(np.array([1, -1]), np.zeros(2, np.int64))

@@ -116,6 +116,19 @@ def test_points_before_one_weigh_what_their_multiples_do(levels):
         assert cells.weight_before(points).tolist() == expected
 
 
+@pytest.mark.parametrize("levels", [0, 1, 2, 12, 13, 24])
+def test_stretches_weigh_what_the_points_before_their_ends_do(levels):
+    rng = np.random.default_rng(levels)
+    for first, beyond in ((-20, 41), (-(1 << 40), 1 << 41), (3, 1 << 20)):
+        points = np.unique(rng.integers(0, beyond, 30))
+        cells = Cells(Ranked(points, np.ones_like(points)), first, first + beyond - 1, levels)
+        most = len(cells.points) - 1
+        for begin, end in ((0, most), (2, 2), (1, most - 1)):
+            starts, times = cells.spans(begin, end)
+            assert starts.tolist() == [0, *cells.starts(begin, end).tolist(), beyond]
+            assert times.tolist() == np.diff(cells.weight_before(starts)).tolist()
+
+
 def test_cells_remember_the_weights_of_the_cells_that_were_asked_for_last():
     cells = Cells(Ranked(np.array([3, 5, 9]), np.array([1, 2, 1])), 0, 12, 2)
     for begin, end in ((0, 4), (0, 4), (1, 3), (0, 4)):
