@@ -6,7 +6,7 @@ functions for all classes, and a class becomes a dataclass when somebody asks fo
 """
 
 import os
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, fields, is_dataclass, replace
+from dataclasses import KW_ONLY, MISSING, Field, FrozenInstanceError, InitVar, dataclass, fields, is_dataclass, replace
 from operator import attrgetter
 from reprlib import recursive_repr
 from threading import RLock
@@ -85,10 +85,12 @@ def _settle(cls):
 def _fields_of(cls):
     """Return ((name, default, maker, type) of each field that `__init__` takes, names of those that are compared).
 
-    Where no class of them was made a dataclass, their annotations tell: none has a `Field`, as it would be one.
+    Where no class of them was made a dataclass, their annotations tell: none has a `Field`, as it would be one. What
+    `dataclass` must read for itself is left to it: annotations that are text, and types that are no type of a field.
     """
     kinds = [kind for kind in reversed(cls.__mro__) if "__match_args__" in vars(kind)]
-    if any(not isinstance(vars(kind)["__match_args__"], _Late) for kind in kinds):
+    if any(not isinstance(vars(kind)["__match_args__"], _Late) or any(map(_is_special, kind.__annotations__.values()))
+           for kind in kinds):
         taken = [field for field in fields(cls) if field.init]
         return ([(field.name, field.default, field.default_factory, field.type) for field in taken],
                 [field.name for field in fields(cls) if field.compare])
@@ -96,6 +98,10 @@ def _fields_of(cls):
              for name, annotation in kind.__annotations__.items()
              if annotation is not ClassVar and get_origin(annotation) is not ClassVar}
     return list(found.values()), list(found)
+
+
+def _is_special(annotation):
+    return annotation in (KW_ONLY, InitVar) or isinstance(annotation, str | InitVar)
 
 
 def _key_of(cls):

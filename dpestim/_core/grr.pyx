@@ -61,6 +61,8 @@ def answer(
     code_t[::1] out,              # OUT  as for `privatize`
 ):
     """Do the same, and make the words, tile by tile: they stay in the first-level cache, and threads hand over less."""
+    if len(cipher) != 4:  # (before anything of it is read)
+        raise ValueError("cipher must have four parts")
     cdef bytes key = cipher[0]
     cdef uint64_t head = cipher[1], first = cipher[2], keep_high, keep_low, w_high, w_low
     cdef Py_ssize_t n = codes.shape[0], skip = cipher[3], low = 0, rows, m

@@ -84,6 +84,8 @@ def encode(
 
     Returns how many ties 64 digits left open.
     """
+    if len(cipher) != 6:  # (before anything of it is read)
+        raise ValueError("cipher must have six parts")
     cdef bytes key = cipher[0]
     cdef uint64_t head = cipher[1], first = cipher[2], rare_head = cipher[4], rare_first = cipher[5]
     cdef Py_ssize_t n = out.shape[0], width = out.shape[1], n_firsts = firsts.shape[0]
@@ -287,6 +289,8 @@ def toss(
     uint8_t[:, ::1] out,            # IN   as for `flip`   OUT  as for `flip`
 ):
     """Do what `flip` does with coins, and make these, tile by tile."""
+    if len(cipher) != 4:  # (before anything of it is read)
+        raise ValueError("cipher must have four parts")
     cdef bytes key = cipher[0]
     cdef uint64_t head = cipher[1], first = cipher[2]
     cdef Py_ssize_t n = kept.shape[0], width = kept.shape[1], skip = cipher[3], size = (width + 7) // 8

@@ -148,7 +148,9 @@ class DPPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ScatterModel):
             # sizes rounds a row otherwise)
             if rows.cuts or not scaled.project(raw, rows.ends, *own, block):
                 if not (strict or scaled.all_finite(raw.reshape(-1))):
-                    self._refuse_unless_finite(np.ascontiguousarray(X, np.float64), False)
+                    with np.errstate(over="ignore"):
+                        every = np.ascontiguousarray(X, np.float64)
+                    self._refuse_unless_finite(every, False)
                 scaled.project(np.ascontiguousarray(rows.clipped(raw), np.float64), open_ends, *own, block)
         return out
 

@@ -173,6 +173,14 @@ def test_kernels_refuse_what_does_not_fit():
                          (7, memory[0][1:]), (8, memory[1][:9]), (9, np.empty(3, np.uint64))):
         with pytest.raises(ValueError, match="differ in length"):
             unary.encode(codes, True, *given[:place], wrong, *given[place + 1 :])
+    for n_parts in (0, 1, 3, 5):  # (what is behind a tuple is no part of it)
+        wrong = (*cipher, 0)[:n_parts]
+        with pytest.raises(ValueError, match="cipher must have"):
+            grr.answer(codes, wrong, 1, 1 << 63, 1 << 63, out)
+        with pytest.raises(ValueError, match="cipher must have"):
+            unary.toss(np.zeros((4, 1), np.uint8), wrong, 8, np.zeros((4, 1), np.uint8))
+        with pytest.raises(ValueError, match="cipher must have"):
+            unary.encode(codes, True, wrong, *given[1:])
 
 
 @pytest.mark.parametrize("cls", [GRRFrequencyEstimator, SDGRRFrequencyEstimator, LGRRFrequencyEstimator])

@@ -1,5 +1,7 @@
 """Rows mapped by kernels: to a range, and in terms of components. What comes out, and what is refused."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -76,6 +78,19 @@ def test_a_row_that_is_not_finite_is_refused_wherever_it_is(model, plain, off, a
             model.fit(rows)
     with pytest.raises(ValueError, match="minimum of 1 is required"):
         model.transform(X[:0])
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).max <= np.finfo(float).max, reason="no wider floats here")
+@pytest.mark.parametrize(("model", "plain", "off"), MODELS)
+def test_a_number_beyond_floats_is_refused_without_a_warning(model, plain, off):
+    X = table(40)
+    model.fit(X)
+    X = X.astype(np.longdouble)
+    X[7, 1] = np.longdouble(10) ** 400
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="column 1 of X contains NaN or infinity"):
+            model.transform(X)
 
 
 @pytest.mark.parametrize(("model", "plain", "off"), MODELS)

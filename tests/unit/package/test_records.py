@@ -262,3 +262,33 @@ def test_a_child_that_was_forked_while_a_class_was_settled_makes_records(monkeyp
     finally:
         ends.set()
         task.join()
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+def test_annotations_that_are_text_are_read_as_dataclasses_read_them(asked_before):
+    from dataclasses import KW_ONLY, InitVar
+
+    def declared(as_kind):
+        class Kinds:
+            first: "int"
+            shared: "ClassVar[int]" = 3
+            second: float = 2.0
+
+        class Marked:
+            first: int
+            _: KW_ONLY
+            second: int = 1
+
+        class Passed:
+            first: int
+            given: InitVar[int] = 3
+
+        return [as_kind(kind) for kind in (Kinds, Marked, Passed)]
+
+    for kind, plain in zip(declared(record), declared(dataclasses.dataclass(frozen=True))):
+        names = [field.name for field in dataclasses.fields(plain)]
+        if asked_before:
+            dataclasses.fields(kind)
+        assert list(inspect.signature(kind).parameters) == names
+        assert vars(kind(1)) == vars(plain(1))
+        assert kind(1) == kind(1) != kind(2)
