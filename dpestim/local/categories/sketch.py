@@ -234,7 +234,7 @@ def words_of_signs(words, n_cells, weights):
     one, halved = weights.n_words == 1, not n_cells & (n_cells - 1)
     if one and halved and type(words) is Words:
         cells, signs = words.cipher_of_parts(Stage.SEED, 2), words.cipher_of_parts(Stage.RESPONSE, 8)
-        if cells and signs:
+        if cells and signs and cells[0] == signs[0]:  # (the kernel has one key; checks mix the words of two)
             return cells + signs[1:] + words.rare_cipher(Stage.RARE, 1), None
     cells = words.halves(Stage.SEED) if halved and not words.alone else words.dense(Stage.SEED, 1)
     if one and not words.alone:
