@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from dpestim._core.grr cimport dpestim_grr64, dpestim_grr128, dpestim_join, dpestim_reciprocal, dpestim_u128
+from dpestim._core.rare cimport dpestim_aes_keys, dpestim_aes_schedule, dpestim_aes_stream, dpestim_has_aes
 
 cdef extern from "grr_rows.h" nogil:
     void dpestim_grr_rows8(const uint8_t *codes, const uint64_t *words, size_t n, uint64_t keep, uint64_t w,
@@ -12,14 +13,6 @@ cdef extern from "grr_rows.h" nogil:
                             uint16_t *out) noexcept
     void dpestim_grr_rows32(const uint32_t *codes, const uint64_t *words, size_t n, uint64_t keep, uint64_t w,
                             uint32_t *out) noexcept
-
-cdef extern from "aes.h" nogil:
-    ctypedef struct dpestim_aes_keys:
-        pass
-    int dpestim_has_aes() noexcept
-    void dpestim_aes_schedule(const uint8_t *key, dpestim_aes_keys *keys) noexcept
-    void dpestim_aes_stream(const dpestim_aes_keys *keys, uint64_t head, uint64_t first, uint8_t *out,
-                            size_t n) noexcept
 
 cdef enum:
     TILE_WORDS = 2048  # made at a time, an even number for each record: whole counters

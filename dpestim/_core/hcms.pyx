@@ -7,19 +7,11 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from dpestim._core.grr cimport dpestim_join, dpestim_u128
+from dpestim._core.rare cimport (
+    dpestim_aes_blocks, dpestim_aes_counter, dpestim_aes_keys, dpestim_aes_schedule, dpestim_aes_stream, dpestim_has_aes)
 
 cdef extern from "hadamard.h" nogil:
     bint dpestim_less(dpestim_u128 a, dpestim_u128 b) noexcept
-
-cdef extern from "aes.h" nogil:
-    ctypedef struct dpestim_aes_keys:
-        pass
-    int dpestim_has_aes() noexcept
-    void dpestim_aes_schedule(const uint8_t *key, dpestim_aes_keys *keys) noexcept
-    void dpestim_aes_counter(uint64_t head, uint64_t place, uint8_t *block) noexcept
-    void dpestim_aes_blocks(const dpestim_aes_keys *keys, uint8_t *blocks, size_t n) noexcept
-    void dpestim_aes_stream(const dpestim_aes_keys *keys, uint64_t head, uint64_t first, uint8_t *out,
-                            size_t n) noexcept
 
 cdef extern from "rare.h" nogil:
     size_t dpestim_rare_places(const uint8_t *lanes, size_t n, uint8_t least, uint8_t most, int64_t *places) noexcept

@@ -12,17 +12,6 @@ cdef enum:
 cdef extern from "rare.h" nogil:
     size_t dpestim_rare_places(const uint8_t *lanes, size_t n, uint8_t least, uint8_t most, int64_t *places) noexcept
 
-cdef extern from "aes.h" nogil:
-    ctypedef struct dpestim_aes_keys:
-        pass
-    int dpestim_has_aes() noexcept
-    int dpestim_vector_aes() noexcept
-    void dpestim_aes_schedule(const uint8_t *key, dpestim_aes_keys *keys) noexcept
-    void dpestim_aes_counter(uint64_t head, uint64_t place, uint8_t *block) noexcept
-    void dpestim_aes_blocks(const dpestim_aes_keys *keys, uint8_t *blocks, size_t n) noexcept
-    void dpestim_aes_stream(const dpestim_aes_keys *keys, uint64_t head, uint64_t first, uint8_t *out,
-                            size_t n) noexcept
-
 #: Whether `encrypt` and `keystream` work here: the processor and the compiler have instructions for AES.
 HAS_AES = bool(dpestim_has_aes())
 #: Whether they encrypt four blocks by one instruction, as fast as OpenSSL does.

@@ -3,15 +3,8 @@
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-cdef extern from "aes.h" nogil:
-    ctypedef struct dpestim_aes_keys:
-        pass
-    int dpestim_has_aes() noexcept
-    void dpestim_aes_schedule(const uint8_t *key, dpestim_aes_keys *keys) noexcept
-    void dpestim_aes_counter(uint64_t head, uint64_t place, uint8_t *block) noexcept
-    void dpestim_aes_blocks(const dpestim_aes_keys *keys, uint8_t *blocks, size_t n) noexcept
-    void dpestim_aes_stream(const dpestim_aes_keys *keys, uint64_t head, uint64_t first, uint8_t *out,
-                            size_t n) noexcept
+from dpestim._core.rare cimport (
+    dpestim_aes_blocks, dpestim_aes_counter, dpestim_aes_keys, dpestim_aes_schedule, dpestim_aes_stream, dpestim_has_aes)
 
 cdef enum:
     TILE_WORDS = 2048  # made at a time, where records are not longer: they stay in the first-level cache
