@@ -140,6 +140,7 @@ sys.exit(bool(faults) or any(thread.is_alive() for thread in threads))
 """
 
 
+@pytest.mark.ci
 def test_threads_may_import_everything_at_once():
     """Whoever imports a module waits for its package, which must not wait for the module."""
     done = subprocess.run(
