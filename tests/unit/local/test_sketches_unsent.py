@@ -211,3 +211,12 @@ def test_a_tile_of_reports_before_and_after_what_is_fetched_ahead():
             assert hcms.tally(reports[:n], 6, counts)
             np.testing.assert_array_equal(
                 counts, 3 + np.bincount(2 * reports[:n, 1].astype(int) + reports[:n, 2], minlength=128))
+
+
+def test_bytes_of_several_threads_of_a_server_are_added_as_integers(monkeypatch):
+    monkeypatch.setattr("dpestim.local.columns._worth", lambda *_: 2)
+    reports = np.zeros((70_000, 3), np.uint32)
+    reports[200:-200, 1] = np.arange(69_600) + 1
+    est = HCMSFrequencyEstimator(4.0, categories=[range(1 << 17)], n_jobs=2).aggregate(reports)
+    assert est._counts[0][0] == 400
+    assert est._counts[0].sum() == 70_000
