@@ -196,8 +196,11 @@ class Columns:
             if report is not part:
                 part[...] = report
 
-    def randomize_and_count(self, data, source, first, n_jobs):
-        """Return the counts of rows as `read` gave them, column by column; no report outlives its block."""
+    def randomize_and_count(self, data, source, first, n_jobs, narrow=False):
+        """Return the counts of rows as `read` gave them, column by column; no report outlives its block.
+
+        They are int64, and add up. `narrow`: or uint8 where none is larger, which no one may add to each other.
+        """
         totals = []
         for number, (column, values) in enumerate(zip(self.columns, data)):
             parts = []
@@ -219,10 +222,10 @@ class Columns:
             ns = column.law.count_ns + column.law.word_ns * column.law.report_width
             _each_block(column, values, source, number, first, n_jobs, start, _worth(column.law, len(values), ns))
             totals.append(_sum(parts))
-        return totals
+        return totals if narrow else list(map(wide, totals))
 
-    def count(self, reports, n_jobs):
-        """Return the counts of checked reports, column by column."""
+    def count(self, reports, n_jobs, narrow=False):
+        """Return the counts of checked reports, column by column, as `randomize_and_count` has them."""
         totals = []
         for law, columns in zip(self.laws, self.slices):
             part, size = reports[:, columns], law.served_rows
@@ -232,7 +235,7 @@ class Columns:
 
             totals.append(_sum(parallel.run(task, -(-len(part) // size), n_jobs,
                                             most=_worth(law, len(part), law.count_ns))))
-        return totals
+        return totals if narrow else list(map(wide, totals))
 
     # ---------------------------------------------------------------- the guarantee
 
@@ -349,9 +352,16 @@ def _counted_unsent(column, number, values, source, first, n_jobs):
     return law.counts_of_sent(*kept)
 
 
+def wide(counts):
+    """Return counts that may be bytes as int64, so that sums and differences of them are right."""
+    return counts.astype(np.int64) if counts.dtype == np.uint8 else counts
+
+
 def _sum(parts):
     """Return the sum of the counts of threads, in the array of the first."""
     total, *others = parts
+    if others:
+        total = wide(total)
     for part in others:
         total += part
     return total

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from dpestim.base import PrivateEstimator
-from dpestim.local.columns import column_names
+from dpestim.local.columns import column_names, wide
 from dpestim.privacy.lineage import Lineage
 from dpestim.summaries import refuse_other_names
 
@@ -29,7 +29,6 @@ class Server(PrivateEstimator):
     merges = "reports"
     # State lives in these; the class attributes stand for "nothing seen yet".
     _columns = None
-    _counts = None
     _n_users = 0
     _n_batches = 0
     _reports_each = 1
@@ -64,8 +63,8 @@ class Server(PrivateEstimator):
         for block in blocks:
             block = columns.check_reports(block, counted=True)
             self._check_columns(columns)
-            own = columns.count(block, client.n_jobs)
-            counts, n = own if counts is None else [a + b for a, b in zip(counts, own)], n + len(block)
+            own = columns.count(block, client.n_jobs, counts is None)
+            counts, n = own if counts is None else [wide(a) + b for a, b in zip(counts, own)], n + len(block)
         self._warn_if_impossible(columns, counts, n)
         self._add(client, columns, None, counts, n)
         self._mark()
@@ -330,9 +329,9 @@ class Server(PrivateEstimator):
         reports = None
         if keep_reports:
             reports = columns.randomize(data, source, first, client.n_jobs)
-            counts = columns.count(reports, client.n_jobs)
+            counts = columns.count(reports, client.n_jobs, True)
         else:
-            counts = columns.randomize_and_count(data, source, first, client.n_jobs)
+            counts = columns.randomize_and_count(data, source, first, client.n_jobs, True)
         if restart:
             self._forget()
         self._add(client, columns, names, counts, n)
@@ -375,9 +374,27 @@ class Server(PrivateEstimator):
         with lock:
             yield
 
+    @property
+    def _counts(self):
+        """The counts of each column, int64. Those of one call may be bytes until they are asked for here.
+
+        Most servers of many counters are read once or never, and eight times the memory takes as long as counting does.
+        The list stays the same: what was worked out of these counts is known by it.
+        """
+        kept = vars(self).get("_counts")
+        for number, own in enumerate(kept or ()):
+            kept[number] = wide(own)
+        return kept
+
+    @_counts.setter
+    def _counts(self, counts):
+        vars(self)["_counts"] = counts
+
     def __getstate__(self):
         state = super().__getstate__()
         state.pop("_lock", None)
+        if self._counts is not None:  # (whoever loads it may be an older version, which adds them as they are)
+            state["_counts"] = self._counts
         return state
 
     def _forget(self):

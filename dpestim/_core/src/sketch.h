@@ -8,6 +8,8 @@
 #include "wide.h"
 
 #define DPESTIM_SKETCH_ROWS 512
+/* Counters that are few: four tables of them lie in the nearest cache. */
+#define DPESTIM_SKETCH_FEW 2048
 
 /* The bucket of a code: bit i of the code brings columns[i]. */
 static inline uint32_t dpestim_sketch_bucket(uint64_t code, const uint32_t *columns, size_t n_bits) {
@@ -63,9 +65,27 @@ DPESTIM_WIDE static void dpestim_sketch_sent(const uint32_t *restrict cells, con
     }
 }
 
+/* Reads some lines that will be wanted soon: a processor's own look ahead ends with the page, and begins anew behind it.
+ * (a macro, as what is inlined into loops for wide vectors must be) */
+#define DPESTIM_SKETCH_FETCH(from, bytes) \
+    for (size_t line = 0; line < (bytes); line += 64) DPESTIM_FETCH_TO_READ((const char *)(from) + line)
+
 /* Adds 1 to the count of each place. */
 static inline void dpestim_sketch_add_64(const uint32_t *restrict places, size_t n, int64_t *restrict counts) {
     for (size_t i = 0; i < n; i++) counts[places[i]]++;
+}
+
+/* The same in four tables side by side: two reports of one place that follow each other need not wait for each other. */
+static inline void dpestim_sketch_add_tables(const uint32_t *restrict places, size_t n,
+                                             uint32_t (*restrict tables)[DPESTIM_SKETCH_FEW]) {
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        tables[0][places[i]]++;
+        tables[1][places[i + 1]]++;
+        tables[2][places[i + 2]]++;
+        tables[3][places[i + 3]]++;
+    }
+    for (; i < n; i++) tables[0][places[i]]++;
 }
 
 /* Adds 1 to the byte of each place; writes the places of those that overflow, as many as there is room for, and returns
@@ -98,14 +118,9 @@ DPESTIM_WIDE static size_t dpestim_sketch_join(uint8_t *restrict lanes, const ui
     return found;
 }
 
-/* Bytes in the last eighth of counts become the counts, eight at a time: what is written lies below what is unread. */
-DPESTIM_WIDE static void dpestim_sketch_widen(int64_t *counts, size_t n) {
-    const uint8_t *const lanes = (const uint8_t *)counts + 7 * n;
-    for (size_t i = 0; i < n; i += 8) {
-        uint8_t own[8];
-        memcpy(own, lanes + i, sizeof own);
-        for (size_t j = 0; j < 8; j++) counts[i + j] = own[j];
-    }
+/* Bytes become counts. */
+DPESTIM_WIDE static void dpestim_sketch_widen(const uint8_t *restrict lanes, size_t n, int64_t *restrict counts) {
+    for (size_t i = 0; i < n; i++) counts[i] = lanes[i];
 }
 
 /* Bits of reports, behind the number of a hash in two bytes, to the lanes of their hash, a byte for each bit: bit b of
