@@ -173,7 +173,41 @@ DPESTIM_WIDE256 static size_t dpestim_sketch_bits(const uint8_t *restrict report
         return bad == 0;                                                                                            \
     }
 
+/* Counts n reports of which the digits `kept` are read, hash lowest, then row, then sign, as the number of a counter: no
+ * place is written and read again. Returns the other digits of all reports, which must be 0. It reads beyond a report
+ * what a word has more bytes than it. */
+#if DPESTIM_PICKS_DIGITS
+#define DPESTIM_SKETCH_PICKED(bits, type, word)                                                                  \
+    DPESTIM_TARGET("bmi2") static uint64_t dpestim_sketch_picked_##bits(                                            \
+        const type *restrict reports, size_t n, uint64_t kept, uint32_t (*restrict tables)[DPESTIM_SKETCH_FEW]) {   \
+        uint64_t seen = 0;                                                                                          \
+        size_t i = 0;                                                                                               \
+        for (; i + 4 <= n; i += 4) {                                                                                \
+            word x[4];                                                                                              \
+            for (int j = 0; j < 4; j++) memcpy(x + j, reports + 3 * (i + j), sizeof(word));                         \
+            seen |= (uint64_t)x[0] | x[1] | x[2] | x[3];                                                            \
+            for (int j = 0; j < 4; j++) tables[j][DPESTIM_PICKED(x[j], kept)]++;                                    \
+        }                                                                                                           \
+        for (; i < n; i++) {                                                                                        \
+            word x;                                                                                                 \
+            memcpy(&x, reports + 3 * i, sizeof(word));                                                              \
+            seen |= x;                                                                                              \
+            tables[0][DPESTIM_PICKED(x, kept)]++;                                                                   \
+        }                                                                                                           \
+        return seen & (((uint64_t)1 << 3 * bits) - 1) & ~kept;                                                      \
+    }
+#else
+#define DPESTIM_SKETCH_PICKED(bits, type, word)                                                                  \
+    static inline uint64_t dpestim_sketch_picked_##bits(const type *reports, size_t n, uint64_t kept,               \
+                                                        uint32_t (*tables)[DPESTIM_SKETCH_FEW]) {                   \
+        (void)reports, (void)n, (void)kept, (void)tables; /* (never called: dpestim_picks_digits) */                \
+        return 1;                                                                                                   \
+    }
+#endif
+
 DPESTIM_SKETCH(8, uint8_t)
 DPESTIM_SKETCH(16, uint16_t)
 DPESTIM_SKETCH(32, uint32_t)
+DPESTIM_SKETCH_PICKED(8, uint8_t, uint32_t)
+DPESTIM_SKETCH_PICKED(16, uint16_t, uint64_t)
 #endif

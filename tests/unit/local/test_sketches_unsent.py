@@ -213,6 +213,26 @@ def test_a_tile_of_reports_before_and_after_what_is_fetched_ahead():
                 counts, 3 + np.bincount(2 * reports[:n, 1].astype(int) + reports[:n, 2], minlength=128))
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+@pytest.mark.parametrize(("k", "log_m"), [(1, 0), (1, 8), (1, 10), (2, 5), (4, 8), (256, 2), (3, 5)])
+def test_few_counters_of_every_number_of_hashes_and_rows(dtype, k, log_m):
+    """Against NumPy; a field beyond its range is refused in any report, the last one included."""
+    rng, m, n = np.random.default_rng(k + log_m), 1 << log_m, 9003
+    limits = [min(limit, 1 << 8 * np.dtype(dtype).itemsize) for limit in (k, m, 2)]
+    reports = rng.integers(0, limits, (n, 3)).astype(dtype)
+    hashes, rows, signs = reports.T.astype(np.int64)
+    counts = np.full(2 * k * m, 7)
+    assert hcms.tally(reports, log_m, counts)
+    np.testing.assert_array_equal(counts, 7 + np.bincount(2 * (hashes * m + rows) + signs, minlength=2 * k * m))
+    for place in (0, 1, 4000, n - 3, n - 1):
+        for field, limit in enumerate((k, m, 2)):
+            for value in {limit, np.iinfo(dtype).max}:
+                if limit <= value <= np.iinfo(dtype).max:
+                    bad = reports.copy()
+                    bad[place, field] = value
+                    assert not hcms.tally(bad, log_m, counts.copy())
+
+
 def test_bytes_of_several_threads_of_a_server_are_added_as_integers(monkeypatch):
     monkeypatch.setattr("dpestim.local.columns._worth", lambda *_: 2)
     reports = np.zeros((70_000, 3), np.uint32)
