@@ -142,6 +142,10 @@ class Client(PrivateEstimator):
         """Return the columns whose reports are so many numbers wide, as far as that decides."""
         return self._columns_now()
 
+    def _columns_to_freeze(self, width):
+        """Return the same for a server, which keeps them whatever the parameters become."""
+        return self._columns_of_width(width)
+
     def _check_call_parameters(self):
         """Refuse, before anything is charged or drawn, parameters that would fail later."""
         if self.random_state is not None:
