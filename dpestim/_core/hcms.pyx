@@ -16,9 +16,6 @@ cdef extern from "hadamard.h" nogil:
 cdef extern from "rare.h" nogil:
     size_t dpestim_rare_places(const uint8_t *lanes, size_t n, uint8_t least, uint8_t most, int64_t *places) noexcept
 
-cdef extern from "wide.h" nogil:
-    bint dpestim_picks_digits() noexcept
-
 cdef extern from "sketch.h" nogil:
     enum:
         DPESTIM_SKETCH_ROWS
@@ -42,10 +39,13 @@ cdef extern from "sketch.h" nogil:
     void dpestim_sketch_write_32(const uint32_t *places, size_t n, int log_m, uint32_t *out) noexcept
     bint dpestim_sketch_places_8(const uint8_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
     bint dpestim_sketch_places_16(const uint16_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
-    uint64_t dpestim_sketch_picked_8(const uint8_t *reports, size_t n, uint64_t kept,
-                                     uint32_t (*tables)[DPESTIM_SKETCH_FEW]) noexcept
-    uint64_t dpestim_sketch_picked_16(const uint16_t *reports, size_t n, uint64_t kept,
-                                      uint32_t (*tables)[DPESTIM_SKETCH_FEW]) noexcept
+    bint dpestim_sketch_picks_8(uint32_t k, int log_m) noexcept
+    bint dpestim_sketch_picks_16(uint32_t k, int log_m) noexcept
+    bint dpestim_sketch_few_8(const uint8_t *reports, size_t n, uint32_t k, int log_m,
+                              uint32_t (*tables)[DPESTIM_SKETCH_FEW]) noexcept
+    bint dpestim_sketch_few_16(const uint16_t *reports, size_t n, uint32_t k, int log_m,
+                               uint32_t (*tables)[DPESTIM_SKETCH_FEW]) noexcept
+    size_t dpestim_sketch_place_of(size_t i, uint32_t k, size_t n_counts) noexcept
     bint dpestim_sketch_places_32(const uint32_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
 
 ctypedef fused code_t:
@@ -273,7 +273,7 @@ cdef struct Counters:
     uint32_t *full       # counters whose bytes have overflowed
     size_t n_full, room
     Py_ssize_t n_few     # counters that are in tables until the end, or 0
-    int log_k, log_m     # digits of hash and row where these and the sign number a table's entries, or log_k is -1
+    uint32_t k           # hashes, where hash, row and sign number the entries of tables, or 0
     uint32_t tables[4][DPESTIM_SKETCH_FEW]
 
 
@@ -283,7 +283,7 @@ cdef int _hold(Counters *held, counters, uint32_t[::1] full, Py_ssize_t n_counts
     cdef uint8_t[::1] lanes
     cdef int table
     held.counts, held.lanes, held.full, held.n_full, held.room, held.n_few = NULL, NULL, NULL, 0, 0, 0
-    held.log_k = -1
+    held.k = 0
     if len(counters) != n_counts or n_counts == 0:
         raise ValueError("counts must have one entry for each report")
     if full is None:
@@ -307,9 +307,8 @@ cdef int _release(Counters *held) except -1:
     cdef Py_ssize_t i, at
     for i in range(held.n_few):
         at = i
-        if held.log_k >= 0:
-            at = (i >> 1 & (1 << held.log_m) - 1) << held.log_k | (i & 1) << (held.log_k + held.log_m)
-            at |= i >> (held.log_m + 1)
+        if held.k:
+            at = dpestim_sketch_place_of(i, held.k, held.n_few)
         held.counts[i] += (<int64_t>held.tables[0][at] + held.tables[1][at]) + (
             <int64_t>held.tables[2][at] + held.tables[3][at])
     if held.full != NULL:
@@ -355,27 +354,6 @@ def send(
     _release(&held)
 
 
-cdef bint _tally_few(Counters *held, const field_t *reports, Py_ssize_t n, uint32_t k, int log_m) noexcept nogil:
-    """Count reports of few cells in tables; return whether all had a cell and a sign."""
-    cdef field_t last[4]  # which is read beyond its end
-    cdef int bits = 8 * sizeof(field_t)
-    cdef uint64_t kept = k - 1 | ((<uint64_t>1 << log_m) - 1) << bits | <uint64_t>1 << 2 * bits, others
-    held.log_k, held.log_m = 0, log_m
-    while k >> held.log_k > 1:
-        held.log_k += 1
-    memset(last, 0, sizeof(last))
-    memcpy(last, reports + 3 * (n - 1), 3 * sizeof(field_t))
-    if field_t is uint8_t:
-        others = dpestim_sketch_picked_8(reports, n - 1, kept, held.tables) | dpestim_sketch_picked_8(
-            last, 1, kept, held.tables)
-    elif field_t is uint16_t:
-        others = dpestim_sketch_picked_16(reports, n - 1, kept, held.tables) | dpestim_sketch_picked_16(
-            last, 1, kept, held.tables)
-    else:
-        others = 1
-    return others == 0
-
-
 def tally(
     const field_t[:, ::1] reports,   # IN   (n, 3): hash, row, sign
     int log_m,                       # IN   there are m = 2^log_m buckets
@@ -402,11 +380,12 @@ def tally(
     step = FETCH_ROWS if held.lanes != NULL else TALLY_ROWS
     start = 0
     with nogil:
-        # (fields whose digits are read in one word, and numbers of hashes and rows that all digits of a field can name)
-        if (held.n_few and sizeof(field_t) < 4 and k & (k - 1) == 0 and k <= <uint32_t>1 << 8 * sizeof(field_t)
-                and log_m <= 8 * <int>sizeof(field_t) and dpestim_picks_digits()):
-            good = _tally_few(&held, &reports[0, 0], n, k, log_m)
-            start = n
+        if field_t is uint8_t:
+            if held.n_few and dpestim_sketch_picks_8(k, log_m):
+                good, held.k, start = dpestim_sketch_few_8(&reports[0, 0], n, k, log_m, held.tables), k, n
+        elif field_t is uint16_t:
+            if held.n_few and dpestim_sketch_picks_16(k, log_m):
+                good, held.k, start = dpestim_sketch_few_16(&reports[0, 0], n, k, log_m, held.tables), k, n
         while start < n:
             size = TALLY_ROWS if n - start > TALLY_ROWS else n - start
             if field_t is uint8_t:

@@ -205,9 +205,31 @@ DPESTIM_WIDE256 static size_t dpestim_sketch_bits(const uint8_t *restrict report
     }
 #endif
 
+/* Whether there are so few hashes and rows, and both powers of two, that such digits number them; counts all reports then
+ * (which are not read beyond the last), and returns whether all were within their limits. */
+#define DPESTIM_SKETCH_FEW_OF(bits, type)                                                                           \
+    static inline int dpestim_sketch_picks_##bits(uint32_t k, int log_m) {                                          \
+        return dpestim_picks_digits() && !(k & (k - 1)) && k <= (uint32_t)1 << bits && log_m <= bits;               \
+    }                                                                                                               \
+    static int dpestim_sketch_few_##bits(const type *reports, size_t n, uint32_t k, int log_m,                      \
+                                         uint32_t (*tables)[DPESTIM_SKETCH_FEW]) {                                  \
+        const uint64_t kept = (k - 1) | (((uint64_t)1 << log_m) - 1) << bits | (uint64_t)1 << 2 * bits;             \
+        type last[4] = {0};                                                                                         \
+        memcpy(last, reports + 3 * (n - 1), 3 * sizeof(type));                                                      \
+        return (dpestim_sketch_picked_##bits(reports, n - 1, kept, tables)                                          \
+                | dpestim_sketch_picked_##bits(last, 1, kept, tables)) == 0;                                        \
+    }
+/* The number by which such digits call counter i, 2 cell + sign. */
+static inline size_t dpestim_sketch_place_of(size_t i, uint32_t k, size_t n_counts) {
+    const size_t m = n_counts / 2 / k, cell = i >> 1;
+    return cell / m + cell % m * k + (i & 1) * k * m;
+}
+
 DPESTIM_SKETCH(8, uint8_t)
 DPESTIM_SKETCH(16, uint16_t)
 DPESTIM_SKETCH(32, uint32_t)
 DPESTIM_SKETCH_PICKED(8, uint8_t, uint32_t)
 DPESTIM_SKETCH_PICKED(16, uint16_t, uint64_t)
+DPESTIM_SKETCH_FEW_OF(8, uint8_t)
+DPESTIM_SKETCH_FEW_OF(16, uint16_t)
 #endif
