@@ -44,16 +44,27 @@ class Documented:
 def _asks_more(cls):
     """Tell whether scikit-learn would set anything for a class that its longest base does not have."""
     base = max((base for base in cls.__bases__ if issubclass(base, Documented)), key=lambda base: len(base.__mro__))
-    inherited = set(base.__mro__)
-    for new in cls.__mro__:
+    inherited, mro = set(base.__mro__), cls.__mro__
+    # (whoever stands behind scikit-learn's classes waits to hear of every class: a registry, or Generic)
+    if any("__init_subclass__" in vars(kind) and not kind.__module__.startswith("sklearn.")
+           for kind in mro[mro.index(Documented) + 1 : -1]):
+        return True
+    for new in mro:
         if new in inherited:
             continue
         for name, value in vars(new).items():
             if "__metadata_request__" in name or name in _WRAPPED or (name == "__init_subclass__" and new is not cls):
                 return True
-            if name in _ROUTED and (not _takes_rows(value) or hasattr(cls, f"set_{name}_request")):
+            if name in _ROUTED and (not _takes_rows(value) or hasattr(cls, f"set_{name}_request")
+                                    or _is_said_without(base, name)):
                 return True
     return False
+
+
+def _is_said_without(base, name):
+    """Tell whether a class says what is asked of a method that it does not have: its sub-classes may."""
+    return not inspect.isfunction(getattr(base, name, None)) and any(
+        f"__metadata_request__{name}" in said for kind in base.__mro__ for said in vars(kind))
 
 
 def _takes_rows(method):

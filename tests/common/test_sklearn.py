@@ -3,6 +3,7 @@
 import functools
 import inspect
 import re
+from typing import Generic, TypeVar
 
 import pytest
 import sklearn
@@ -62,6 +63,8 @@ STATISTICS = {name: "columns, and tables without rows, are data of statistics"
 #: What scikit-learn makes requests of.
 METHODS = ("fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function", "score", "split",
            "transform", "inverse_transform")
+
+T = TypeVar("T")
 
 #: No estimator gets fewer of scikit-learn's checks.
 FEWEST = 35
@@ -200,3 +203,51 @@ def test_a_class_that_adds_a_method_has_its_requests():
     assert asked == expected  # (older releases leave the parameter of the base)
     assert "price" in inspect.signature(Wrapped.set_predict_request).parameters
     assert all(map(hasattr, (Below, Same, Joined), ("set_predict_request", "set_predict_request", "set_fit_request")))
+
+
+def test_whoever_waits_behind_an_estimator_hears_of_every_class_below_it():
+    """A registry that a class of the user joins is told of those that add no method, and of those that do."""
+    told = []
+
+    class Registry:
+        """It notes classes."""
+
+        def __init_subclass__(cls, **more):
+            super().__init_subclass__(**more)
+            told.append(cls.__name__)
+
+    class Mine(DPGaussianNB, Registry):
+        """It is one of them."""
+
+    class Plain(Mine):
+        """It adds nothing."""
+
+    class More(Mine):
+        """It adds what scikit-learn asks nothing of."""
+
+        def shown(self):
+            """Show it."""
+
+    class Boxes(DPGaussianNB, Generic[T]):
+        """It has a type as its parameter."""
+
+    class Full(Boxes[int]):
+        """It has none left."""
+
+    assert told == ["Mine", "Plain", "More"]
+    assert (Boxes.__parameters__, Full.__parameters__) == ((T,), ())
+
+
+def test_what_a_base_says_of_a_method_holds_for_the_class_that_brings_it():
+    class Said(CentralModel):
+        """It says what is asked of predictions, and predicts nothing."""
+
+        __metadata_request__predict = {"price": True}
+
+    class Brought(Said):
+        """It predicts."""
+
+        def predict(self, X):
+            """Predict."""
+
+    assert "price" in inspect.signature(Brought.set_predict_request).parameters
