@@ -200,3 +200,18 @@ def test_a_class_that_adds_a_method_has_its_requests():
     assert asked == expected  # (older releases leave the parameter of the base)
     assert "price" in inspect.signature(Wrapped.set_predict_request).parameters
     assert all(map(hasattr, (Below, Same, Joined), ("set_predict_request", "set_predict_request", "set_fit_request")))
+
+
+def test_a_class_has_the_requests_of_what_its_bases_say_or_bring():
+    """A base that asks for a method which a class below it brings; and a base beside the longest, with its requests."""
+    below = {}
+    for root in ((Documented, BaseEstimator), (BaseEstimator,)):
+        asks = type("Asks", root, {"__metadata_request__predict": {"price": True}})
+        answers = type("Answers", (asks,), {"predict": lambda self, X: X})
+        top, mixin = type("Top", root, {}), type("Mixin", (), {"transform": lambda self, X, weight=None: X})
+        weighed = type("Weighed", (mixin, top), {})
+        long = type("Longest", (type("Long", (mixin, top), {"transform": lambda self, X: X}),), {})
+        below[len(root)] = answers, type("Diamond", (weighed, long), {})
+    for found, expected, name in zip(below[2], below[1], ("set_predict_request", "set_transform_request")):
+        found, expected = (list(inspect.signature(getattr(of, name)).parameters) for of in (found, expected))
+        assert found == expected, name
