@@ -2,6 +2,7 @@
 
 import inspect
 import textwrap
+from functools import lru_cache
 
 from dpestim.docstrings.glossary import GLOSSARY
 
@@ -53,18 +54,19 @@ def _asks_more(cls):
         if new in inherited:
             continue
         for name, value in vars(new).items():
-            if "__metadata_request__" in name or name in _WRAPPED or (name == "__init_subclass__" and new is not cls):
+            # (a base beside the longest may bring requests that are not those of the methods found here)
+            if "_request" in name or name in _WRAPPED or (name == "__init_subclass__" and new is not cls):
                 return True
             if name in _ROUTED and (not _takes_rows(value) or hasattr(cls, f"set_{name}_request")
-                                    or _is_said_without(base, name)):
+                                    or any(f"__metadata_request__{name}" in own for own in _requests_in(base))):
                 return True
     return False
 
 
-def _is_said_without(base, name):
-    """Tell whether a class says what is asked of a method that it does not have: its sub-classes may."""
-    return not inspect.isfunction(getattr(base, name, None)) and any(
-        f"__metadata_request__{name}" in said for kind in base.__mro__ for said in vars(kind))
+@lru_cache(maxsize=256)
+def _requests_in(base):
+    """Return the names by which a class and its bases say what is asked, be it of methods that these have not."""
+    return tuple(name for kind in base.__mro__ for name in vars(kind) if "__metadata_request__" in name)
 
 
 def _takes_rows(method):

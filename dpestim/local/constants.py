@@ -45,5 +45,5 @@ def plain_value(value):
         parts = [plain_value(part) for part in value]
         return parts if parts and all(part is not None for part in parts) else None
     if hasattr(value, "constants") and hasattr(value, "arguments"):
-        return {"name": type(value).__name__, "arguments": value.arguments, "constants": value.constants()}
+        return {"name": type(value).__name__, "arguments": dict(value.arguments), "constants": value.constants()}
     return None

@@ -9,7 +9,7 @@ import inspect
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import NamedTuple
 
 import numpy as np
@@ -74,8 +74,8 @@ class Randomizer:
 
     Attributes
     ----------
-    arguments : dict
-        What it was made from, by name, with epsilon as the exact Fraction.
+    arguments : mapping
+        What it was made from, by name, with epsilon as the exact Fraction; for reading only.
     """
 
     #: Random words a block of rows: what Python does once a block must be small beside what the kernels do.
@@ -110,7 +110,7 @@ class Randomizer:
     def __new__(cls, *args, **kwargs):
         """Keep the arguments: they are the identity of the law."""
         self = super().__new__(cls)
-        vars(self)["arguments"] = _arguments(cls, args, kwargs)
+        vars(self)["arguments"] = MappingProxyType(_arguments(cls, args, kwargs))
         return self
 
     def __init__(self, epsilon):
@@ -405,14 +405,16 @@ class _Typed(NamedTuple):
 def _typed(value):
     if isinstance(value, tuple):
         return _Typed(tuple, tuple(map(_typed, value)))
+    if isinstance(value, frozenset):
+        return _Typed(frozenset, frozenset(map(_typed, value)))
     if isinstance(value, float):
         return _Typed(float, value.hex())  # 0.0 and -0.0 differ
     return _Typed(type(value), value)
 
 
 def _untyped(item):
-    if item.kind is tuple:
-        return tuple(map(_untyped, item.value))
+    if item.kind is tuple or item.kind is frozenset:
+        return item.kind(map(_untyped, item.value))
     return float.fromhex(item.value) if item.kind is float else item.value
 
 
@@ -429,6 +431,9 @@ def _frozen(cls, *args):
     randomizer = cls(*(_untyped(item) if type(item) is _Typed else item for item in args))
     randomizer.check()
     _check_model(randomizer)
+    for value in vars(randomizer).values():  # (all that have these arguments get this very object)
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
     vars(randomizer)["_frozen"] = True
     return randomizer
 

@@ -391,8 +391,9 @@ class Server(PrivateEstimator):
     def __getstate__(self):
         state = super().__getstate__()
         state.pop("_lock", None)
-        if self._counts is not None:  # (whoever loads it may be an older version, which adds them as they are)
-            state["_counts"] = self._counts
+        counts = state.get("_counts")  # (those that belong to the state: another thread may have added others since)
+        for number, own in enumerate(counts or ()):
+            counts[number] = wide(own)  # (whoever loads it may be an older version, which adds them as they are)
         return state
 
     def _forget(self):

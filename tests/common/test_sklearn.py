@@ -251,3 +251,18 @@ def test_what_a_base_says_of_a_method_holds_for_the_class_that_brings_it():
             """Predict."""
 
     assert "price" in inspect.signature(Brought.set_predict_request).parameters
+
+
+def test_a_class_has_the_requests_of_what_its_bases_say_or_bring():
+    """A base that asks for a method which a class below it brings; and a base beside the longest, with its requests."""
+    below = {}
+    for root in ((Documented, BaseEstimator), (BaseEstimator,)):
+        asks = type("Asks", root, {"__metadata_request__predict": {"price": True}})
+        answers = type("Answers", (asks,), {"predict": lambda self, X: X})
+        top, mixin = type("Top", root, {}), type("Mixin", (), {"transform": lambda self, X, weight=None: X})
+        weighed = type("Weighed", (mixin, top), {})
+        long = type("Longest", (type("Long", (mixin, top), {"transform": lambda self, X: X}),), {})
+        below[len(root)] = answers, type("Diamond", (weighed, long), {})
+    for found, expected, name in zip(below[2], below[1], ("set_predict_request", "set_transform_request")):
+        found, expected = (list(inspect.signature(getattr(of, name)).parameters) for of in (found, expected))
+        assert found == expected, name

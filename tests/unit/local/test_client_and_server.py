@@ -26,6 +26,7 @@ from dpestim.local import (
     CMSFrequencyEstimator,
     DistributionEstimator,
     GRRFrequencyEstimator,
+    IDUEFrequencyEstimator,
     MeanEstimator,
     OUEFrequencyEstimator,
     PMTransformer,
@@ -124,6 +125,30 @@ def test_arguments_are_the_identity():
     assert PM.own_parameters() == ("grid",)
     with pytest.raises(AttributeError, match="never changes"):
         law.epsilon = 3
+
+
+def test_nobody_changes_a_law_that_others_share():
+    """Estimators of the same parameters have one law: a pickle of theirs would promise what somebody wrote into it."""
+    law = PM.make(1.0, 16)
+    with pytest.raises(TypeError, match="item assignment"):
+        law.arguments["epsilon"] *= 2
+    assert pickle.loads(pickle.dumps(law)).epsilon == 1
+    thresholds = IDUEFrequencyEstimator(1.0, categories=[["a", "b"]]).randomizer()._odds
+    with pytest.raises(ValueError, match="read-only"):
+        thresholds[:] = 0
+
+
+class Listed(GRR):
+    def __init__(self, epsilon, n_categories, chosen=frozenset()):
+        super().__init__(epsilon, n_categories)
+        self.chosen = chosen
+
+
+def test_what_is_in_a_set_has_a_type_too():
+    laws = [Listed.make(1.0, 3, frozenset([chosen])) for chosen in (1, True, 1.0, -0.0, 0.0, np.int64(1))]
+    assert [[*map(repr, law.chosen)] for law in laws] == [["1"], ["True"], ["1.0"], ["-0.0"], ["0.0"], ["1"]]
+    assert len(set(laws)) == 5
+    assert laws[0] is laws[5]
 
 
 class Picky(GRR):

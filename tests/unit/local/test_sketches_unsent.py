@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpestim._core import hcms, sketch
+from dpestim.base import PrivateEstimator
 from dpestim.local import HCMSFrequencyEstimator
 from dpestim.local.categories.cms import HCMS
 from dpestim.local.columns import counts_unsent
@@ -240,3 +241,22 @@ def test_bytes_of_several_threads_of_a_server_are_added_as_integers(monkeypatch)
     est = HCMSFrequencyEstimator(4.0, categories=[range(1 << 17)], n_jobs=2).aggregate(reports)
     assert est._counts[0][0] == 400
     assert est._counts[0].sum() == 70_000
+
+
+def test_a_pickle_that_is_made_while_reports_are_counted_holds_one_state(monkeypatch):
+    """Counts are those of the other numbers in it, though another thread adds reports before it is complete."""
+    reports = np.zeros((1 << 16, 3), np.uint32)
+    reports[:, 1] = np.arange(1 << 16)
+    est = HCMSFrequencyEstimator(4.0, categories=[range(1 << 17)]).aggregate(reports)
+    state_of = PrivateEstimator.__getstate__
+
+    def slowly(self):
+        state = state_of(self)
+        self.aggregate(reports)
+        return state
+
+    monkeypatch.setattr(PrivateEstimator, "__getstate__", slowly)
+    state = est.__getstate__()
+    assert state["_n_users"] == state["_counts"][0].sum() == 1 << 16
+    assert state["_counts"][0].dtype == np.int64
+    assert est.n_users_ == est._counts[0].sum() == 1 << 17
