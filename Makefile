@@ -10,16 +10,13 @@ KERNELS := $(wildcard dpestim/_core/*.pyx dpestim/_core/*.pxd dpestim/_core/src/
 
 .PHONY: demo test ci-test lint bench peers docs linkcheck searchcheck planner site wheel release-check prereleases debug-test picture tables clean
 
+# two at a time, the longest first; what each prints is shown at its end
 demo: $(VENV)/.built
-	$(BIN)/python examples/us_military.py --output demo-output
-	$(BIN)/python examples/teenagers.py --output demo-output
-	$(BIN)/python examples/sdldp.py --output demo-output
-	$(BIN)/python examples/yrbss_model.py --output demo-output
-	$(BIN)/python examples/summary.py --output demo-output
-	$(BIN)/python examples/whole_pipeline.py
-	$(BIN)/python examples/mixnet.py
-	$(BIN)/python examples/ratings.py
-	$(BIN)/python examples/network.py
+	@printf '%s\n' "examples/us_military.py --output demo-output" "examples/teenagers.py --output demo-output" \
+		"examples/sdldp.py --output demo-output" "examples/yrbss_model.py --output demo-output" \
+		"examples/summary.py --output demo-output" examples/whole_pipeline.py examples/mixnet.py examples/ratings.py \
+		examples/network.py | xargs -P 2 -I {} sh -c \
+		'said=$$($(BIN)/python {} 2>&1); code=$$?; printf "%s\n%s\n" "$(BIN)/python {}" "$$said"; exit $$code'
 
 # one worker for each core; all checks of one setting go to one worker, where they share samples (tests/_units.py)
 WORKERS := -n auto --dist loadgroup
@@ -27,7 +24,7 @@ WORKERS := -n auto --dist loadgroup
 # (asserts as they are written: rewriting those of all files takes seconds; what fails runs again, and says more)
 tested = $(1) $(WORKERS) --assert=plain || { $(1) -q --last-failed --last-failed-no-failures none; false; }
 
-# all but what is marked `ci`: third settings of mechanisms, laws in second ones, examples in docs, long studies
+# all but what is marked `ci`: second and third settings of mechanisms, examples in docs, long studies
 test: $(VENV)/.built
 	$(call tested,$(BIN)/python -m pytest -m "not ci")
 
@@ -85,8 +82,8 @@ prereleases: wheel
 # tests of kernels and of the estimators that drive them in odd shapes, and every check of every mechanism. Ledger,
 # proofs about models, documentation and packaging are Python that no build touches; `make test` has run them. So are
 # studies of accuracy (`ci`, and not `law`: third settings are both), of which shorter tests run the same loops, and
-# what calls no kernel (`NO_KERNEL`): descriptions of surveys, laws compared as integers or formulas, NumPy's matrices,
-# proof files and docstrings.
+# what calls no kernel (marked `no_kernel`: kernels refuse while it runs): descriptions of surveys, laws compared as
+# integers or formulas, NumPy's matrices, proof files and docstrings.
 KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logistic_kernel.py \
 	margins.py rng.py encode.py patterns.py central.py answers.py local.py numbers.py collected_numbers.py relaxed.py \
 	more_numbers.py mixed.py duchi.py hm.py staircase.py privunit.py personalized.py client_and_server.py rows.py selection.py \
@@ -100,24 +97,12 @@ KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logis
 	ranges_of_categories.py rows_read_once.py sending.py tiles.py \
 	words_in_kernels.py only_openssl.py, $(wildcard tests/unit/*/test_$(name)))
 
-NO_KERNEL := check_survey_refuses_changes or check_survey_survives_noise or check_answers_keep_epsilon or \
-	check_rows_follow_their_law or check_noise_keeps_epsilon or check_noise_keeps_its_curve or \
-	check_noise_is_a_distribution or check_choice_keeps_epsilon or check_trajectories_keep_epsilon or \
-	check_rows_keep_epsilon or check_many_rows_keep_epsilon or test_what_a_mechanism_brings or \
-	test_every_ratio_and_every_mean_is_exact or test_the_default_is_never_much_worse_than_a_number or \
-	test_logarithms_are_enclosed_whatever_the_library_says or test_snapping_is_private_exactly or \
-	test_the_pure_law_never_exceeds_epsilon_in_one_dimension or test_the_guarantee_is_exact_and_used_over_all_sets or \
-	test_delta_is_kept or test_the_bound_is_used_up or test_every_pattern_has_exactly_its_share_of_all_numbers or \
-	test_figures_of_the_papers_and_of_the_formulas or test_the_fewest_fakes_are_the_same_wherever_the_search_begins or \
-	test_many_bits_of_few_users_keep_what_they_promise or test_coins_are_not_below_the_truth_among_very_many_users or \
-	test_no_ratio_exceeds_e_to_the_epsilon_anywhere or test_shares_are_as_few_as_the_bound_allows
-
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib
 	cp -r dpestim/datasets/data build/debug/lib/dpestim/datasets/
 	for proof in $$(find dpestim -name "*.md"); do cp $$proof build/debug/lib/$$proof; done
 	export DPESTIM_EXPECT_DEBUG=1 PYTHONPATH=build/debug/lib; $(call tested,$(BIN)/python -P -m pytest \
-		-o cache_dir=build/debug/cache $(KERNEL_TESTS) -m "not ci or law" -k "not ($(NO_KERNEL))")
+		-o cache_dir=build/debug/cache $(KERNEL_TESTS) -m "(not ci or law or second) and not no_kernel")
 
 # draw the picture of the README again
 picture: $(VENV)/.built

@@ -15,7 +15,7 @@ GRAPHS = "graphs", "lists", "list_patterns", "nodes", "giving"
 
 def tests():
     """Return two lists of what pytest runs: what starts clusters, and waits for them most of the time, and all else."""
-    engines = sorted((ROOT / "tests" / "engines").glob("test_*.py"))
+    engines = sorted((ROOT / "tests" / "engines").rglob("test_*.py"))
     clusters = [path for path in engines if path.stem in ("test_dask", "test_spark")]
     return clusters, [*(path for path in engines if path not in clusters),
                       ROOT / "tests" / "unit" / "collection" / "test_js_client.py",

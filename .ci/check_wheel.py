@@ -46,6 +46,8 @@ SKLEARN_TESTS = (
       for path in [*(ROOT / "tests").glob(f"unit/*/test_{name}.py")] or [ROOT / "tests" / f"test_{name}.py"]),
 )
 MECHANISMS = ROOT / "tests" / "common" / "test_mechanisms.py"
+#: ... of which these are run.
+CHOSEN = "not law and (not ci or second)"
 #: How a test names scikit-learn.
 NAMED = re.compile(r"^\s*(?:from|import) sklearn\b", re.M)
 
@@ -168,7 +170,7 @@ def try_out(folder, wheel, interpreter, sklearn, constraints=()):
     quiet = "filterwarnings=ignore::dpestim.exceptions.PrivacyLeakWarning"
     one_core = {name: "1" for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
     command = [python, "-P", "-m", "pytest", "-q", "-o", f"cache_dir={folder / 'cache'}", "-o", quiet,
-               "-m", "not (law or ci)", *chosen]
+               "-m", CHOSEN, *chosen]
     tested = partial(subprocess.run, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                      env={**os.environ, **one_core})
     suite = tested([*command, "--assert=plain"])  # (as `make test`: what fails runs again, and says more)

@@ -1,9 +1,12 @@
 """What every run of the suite says and asserts about itself; it holds with and without workers (pytest-xdist)."""
 
 import gc
+import importlib
 import os
+import pkgutil
 import shutil
 import tempfile
+from functools import lru_cache
 
 # workers share the machine: each keeps to its core, or libraries of linear algebra fight over all of them
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -13,12 +16,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 import pytest
 from _costs import Costs
 
+from dpestim import _core
 from dpestim._core import build
 
 #: A whole run with fewer tests than this has lost some; raise it as the suite grows.
 FEWEST_TESTS = 7500
 #: A folder in memory, and the bytes that must be free there.
 MEMORY, ROOM = "/dev/shm", 2**30
+#: What is called wherever something is fitted (declared categories, words, what is not finite): no refusal there.
+EVERYWHERE, EACH_FIT = {"_cyutility", "build", "encode", "rare"}, {"all_finite"}
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -34,6 +40,31 @@ def temporary_folder(tmp_path_factory):
     yield
     tempfile.tempdir = before
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@lru_cache(maxsize=1)
+def kernels():
+    """Return (module, name) of every function of the kernels but those of `EVERYWHERE`."""
+    modules = [importlib.import_module(f"dpestim._core.{each.name}") for each in pkgutil.iter_modules(_core.__path__)
+               if each.name not in EVERYWHERE]
+    return [(module, name) for module in modules for name, value in vars(module).items()
+            if callable(value) and name[0] != "_" and name not in EACH_FIT]
+
+
+def refuse(*args, **kwargs):
+    """Fail (by an exception that no `except Exception` hides)."""
+    pytest.fail("what is marked `no_kernel` calls a kernel: the debug build must run it")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item):
+    """Let all kernels refuse while a test runs that the debug build leaves out."""
+    if item.get_closest_marker("no_kernel") is None:
+        return (yield)
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in kernels():
+            patch.setattr(module, name, refuse)
+        return (yield)
 
 
 def pytest_report_header(config):

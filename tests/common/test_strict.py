@@ -32,6 +32,8 @@ OWN_CHECKS = {
     "ratings",
     "stream",
 }
+#: Marks of first, second and third settings.
+SETTINGS = (), (pytest.mark.ci, pytest.mark.second), (pytest.mark.law, pytest.mark.ci)
 VERBS = ("fit", "partial_fit", "privatize", "fit_transform", "transform", "predict", "predict_proba",
          "get_feature_names_out")
 
@@ -130,7 +132,7 @@ def outcome(ledger, cls, params, X, y, strict=True):
 
 @pytest.mark.parametrize(
     ("cls", "params", "turn"),
-    [pytest.param(cls, p, k, id=f"{name}-{k}", marks=[pytest.mark.law, pytest.mark.ci] * (k > 1))
+    [pytest.param(cls, p, k, id=f"{name}-{k}", marks=SETTINGS[min(k, 2)])
      for name, cls in all_estimators()
      for k, p in enumerate(cls._test_params())  # (of groups: refused)
      if not p.get("settings") and cls._checked_as not in OWN_CHECKS],

@@ -518,6 +518,7 @@ def exact_snapping(law, answer):
 
 
 @pytest.mark.parametrize("epsilon", ["1/2", "1", "3", "10"])
+@pytest.mark.no_kernel
 def test_snapping_is_private_exactly(epsilon):
     """The exact law, for answers 1 apart: every ratio is within e^epsilon, and half the noise would not be."""
     law = SnappingLaw(Fraction(epsilon), 4.0, 0)

@@ -109,6 +109,7 @@ def test_codes_are_scores_rounded_down(exponent):
 
 
 @pytest.mark.parametrize("monotone", [False, True])
+@pytest.mark.no_kernel
 def test_no_ratio_exceeds_e_to_the_epsilon_anywhere(monotone):
     """Random codes and random moves of neighbours, between corners too: exact, both directions."""
     rng, epsilon = np.random.default_rng(0), Fraction(3, 2)

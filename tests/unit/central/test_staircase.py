@@ -35,6 +35,7 @@ def unfolded(epsilon):
 @pytest.mark.parametrize("gamma", [None, 0.01, 0.4, 1.0])
 @pytest.mark.parametrize("grid", [4, 8, 32])
 @pytest.mark.parametrize("epsilon", [0.001, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0, 8.0, 12.0])
+@pytest.mark.no_kernel
 def test_every_ratio_and_every_mean_is_exact(epsilon, grid, gamma):
     r = Staircase.make(epsilon, grid, gamma)
     rows, z = r.transition_matrix(), r.outputs()

@@ -51,6 +51,7 @@ def pure_law(epsilon, strength):
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1.0, 2.0, 8.0])
 @pytest.mark.parametrize("strength", [0.011, 0.1, 1.0, 2.5, 20.0, 1000.0])
+@pytest.mark.no_kernel
 def test_the_pure_law_never_exceeds_epsilon_in_one_dimension(epsilon, strength):
     assert worst_loss(*pure_law(epsilon, strength)) <= epsilon * (1 + SLACK)
 

@@ -160,6 +160,7 @@ def pure_law(margin, epsilon, strength):
 
 @pytest.mark.law
 @pytest.mark.parametrize("margin", LOSSES)
+@pytest.mark.no_kernel
 def test_the_pure_law_never_exceeds_epsilon_in_one_dimension(margin):
     most = 0.0
     for epsilon in (0.1, 1.0, 4.0):

@@ -185,6 +185,7 @@ def attack_on_the_softmax(e, strength, sigma):
 @pytest.mark.parametrize(
     ("attack", "shape"), [(attack_on_the_binary_loss, BINARY), (attack_on_the_softmax, Softmax(3))]
 )
+@pytest.mark.no_kernel
 def test_delta_is_kept_and_less_noise_is_rejected(attack, shape, e):
     strength = 8.0 / e
     sigma = sigma_of(e, strength, shape)
@@ -194,6 +195,7 @@ def test_delta_is_kept_and_less_noise_is_rejected(attack, shape, e):
 
 @pytest.mark.law
 @pytest.mark.parametrize("times", [0.3, 1.0])
+@pytest.mark.no_kernel
 def test_delta_is_kept_where_the_determinant_counts(times):
     """Near the boundary, where the Hessian of the row that changes is largest; without its cost more than delta."""
     delta, e, basis, nowhere = Fraction(1, 1000), 1.0, quotient(3), np.zeros((2, 1))
@@ -220,6 +222,7 @@ def corner_sum(shape, e, sigma, strength):
 @pytest.mark.parametrize("shape", [BINARY, Softmax(3), Softmax(100), OneVersusRest(3), OneVersusRest(40),
                                    OneVersusRest(4, hinge(0.5).loss_shape)])
 @pytest.mark.parametrize("e", [0.1, 1.0, 8.0])
+@pytest.mark.no_kernel
 def test_the_bound_is_used_up(shape, e):
     delta, strength = Fraction(1, 10**5), 100 * float(shape.trace) / e
     sigma = sigma_of(e, strength, shape, delta)

@@ -28,6 +28,7 @@ def closed_form(epsilon, x):
 
 @pytest.mark.parametrize("grid", [2, 4, 64])
 @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.5, 0.609, 0.61, 1.0, 4.0, 16.0, 45.0, 80.0])
+@pytest.mark.no_kernel
 def test_every_ratio_and_every_mean_is_exact(grid, epsilon):
     r = HM.make(epsilon, grid)
     z = r.outputs()

@@ -29,6 +29,7 @@ def all_sets(d):
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 1), (2, 2), (3, 2), (4, 2), (2, 3)])  # (at most d slots count)
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+@pytest.mark.no_kernel
 def test_the_guarantee_is_exact_and_used_over_all_sets(size, epsilon):
     d, length = size
     for law in (PCKVUnary(epsilon, d, length), PCKVCodes(epsilon, d, length), PrivKV(epsilon, d)):

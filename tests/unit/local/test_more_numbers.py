@@ -32,6 +32,7 @@ def positions(grid):
 @pytest.mark.parametrize("law", [SW, Laplace])
 @pytest.mark.parametrize("grid", [4, 8, 64])
 @pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.no_kernel
 def test_every_ratio_and_every_mean_is_exact(law, grid, epsilon):
     r = law(epsilon, grid)
     rows, z = r.transition_matrix(), r.outputs()

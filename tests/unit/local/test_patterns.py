@@ -44,6 +44,7 @@ def owners(threshold):
 
 
 @pytest.mark.parametrize("threshold", thresholds())
+@pytest.mark.no_kernel
 def test_every_pattern_has_exactly_its_share_of_all_numbers(threshold):
     law = BitPatterns(threshold)
     cells, ends = owners(threshold)

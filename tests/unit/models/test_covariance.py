@@ -256,6 +256,7 @@ def laplace_noise(d, size, rng):
 @pytest.mark.parametrize("name", [*SHAPES, "constant"])
 @pytest.mark.parametrize("law", [noise, laplace_noise])
 @pytest.mark.parametrize("size", [0.003, 0.03, 30.0])
+@pytest.mark.no_kernel
 def test_the_default_is_never_much_worse_than_a_number(name, law, size):
     """From little noise to noise that drowns all; errors of 20 matrices, of which few lie about what noise explains."""
     truth, rng, lost = SHAPES.get(name, np.zeros((30, 30))), RNG(0), dict.fromkeys(("auto", 1.0, 0.0), 0.0)

@@ -273,6 +273,7 @@ def test_fewer_honest_users_leave_less():
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
 @pytest.mark.parametrize("n", [2, 300, 10**9])
+@pytest.mark.no_kernel
 def test_shares_are_as_few_as_the_bound_allows(epsilon, n):
     law = IKOSLaw.make(epsilon, DELTA, n, 0)
     spread = [(1 + math.exp(epsilon)) * shares_distance(n, law.report_width - less, 1 << 64) for less in (0, 1)]

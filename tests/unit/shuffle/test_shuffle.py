@@ -47,6 +47,7 @@ def test_coins_are_what_exact_binomials_say(flip, n, p, r):
         assert bound <= truth * (1 + 1e-7) + 1e-8
 
 
+@pytest.mark.no_kernel
 def test_coins_are_not_below_the_truth_among_very_many_users():
     """At p = 84 / n the number of coins is Poisson's to a relative 84 / n; the sum is in decimals."""
     n, coins = 10**12, 84
@@ -146,6 +147,7 @@ def test_protocols_of_few_users_tell_no_more_than_their_bounds(law):
                 assert bound <= truth * (1 + 1e-6) + 1e-9
 
 
+@pytest.mark.no_kernel
 def test_figures_of_the_papers_and_of_the_formulas():
     # 9.4: noise bits that hide r bits of a user
     assert delta_of_bits(1.0, 0.528 / 2, 999, 32) <= 1e-6 <= delta_of_bits(1.0, 0.51 / 2, 999, 32)
@@ -338,6 +340,7 @@ def test_a_shuffler_whose_orders_may_be_uneven_is_refused():
 
 
 @pytest.mark.parametrize(("r", "n"), [(1500, 20), pytest.param(10_000, 60, marks=pytest.mark.ci)])
+@pytest.mark.no_kernel
 def test_many_bits_of_few_users_keep_what_they_promise(r, n):
     """With probabilities as numbers, not logarithms, the bound was 1e-32 where equal bits of all others tell 0.005.
 
@@ -401,6 +404,7 @@ def test_a_small_batch_never_reaches_the_analyser():
 
 @pytest.mark.parametrize(("epsilon", "n_categories", "delta", "n_users"), [
     (1, 5, 1e-6, 1000), (0.02, 100, 1e-3, 300_000), (8, 2, 1e-9, 40), (0.3, 20, 1e-4, 2000), (2, 300, 1e-6, 100)])
+@pytest.mark.no_kernel
 def test_the_fewest_fakes_are_the_same_wherever_the_search_begins(monkeypatch, epsilon, n_categories, delta, n_users):
     found = []
     for coins in 1e9, 6, 3, 1.5, 0.7, 1e-9:
