@@ -206,7 +206,7 @@ class Columns:
     def randomize_and_count(self, data, source, first, n_jobs, narrow=False):
         """Return the counts of rows as `read` gave them, column by column; no report outlives its block.
 
-        They are int64, and add up. `narrow`: or uint8 where none is larger, which no one may add to each other.
+        They are int64, and add up. `narrow`: or what `wide` makes them of, which no one may add to each other.
         """
         totals = []
         for number, (column, values) in enumerate(zip(self.columns, data)):
@@ -360,7 +360,9 @@ def _counted_unsent(column, number, values, source, first, n_jobs):
 
 
 def wide(counts):
-    """Return counts that may be bytes as int64, so that sums and differences of them are right."""
+    """Return counts that may be bytes, or are made when they are read, as int64: sums of them are right."""
+    if type(counts) is not np.ndarray:
+        return counts.wide()
     return counts.astype(np.int64) if counts.dtype == np.uint8 else counts
 
 
