@@ -58,14 +58,13 @@ def _aggregate(settings, name, case, count):
         reports.sum(dtype=reports.dtype)
         np.empty(n_counts, np.int64).fill(1)
 
-    # in C the same as ours reads, and as many increments, after what NumPy leaves in the caches
+    # in C what ours reads, and as many increments; all begin with what NumPy leaves in the caches, NumPy, too
     in_c = None if reports.dtype != np.uint32 else least_count(values, reports, np.zeros(n_counts // 4, np.uint8))
-    more = {} if in_c is None else {"numpy again": lambda: count(case.randomizer, reports), "in C": in_c}
-    # (the limit of memory drives reports out of all caches: who reads them next is not timed)
-    times, results, repeats = interleave({
-        "numpy": lambda: count(case.randomizer, reports), "ours": case.aggregate, **more, "least": least,
-        "kernel": lambda: case.randomizer.counted(reports), "limit": limit("memory"), "untimed": least,
-    })
+    contestants = {
+        "numpy": lambda: count(case.randomizer, reports), "ours": case.aggregate, "least": least,
+        "kernel": lambda: case.randomizer.counted(reports), "limit": limit("memory"),
+    } | ({} if in_c is None else {"in C": in_c})
+    times, results, repeats = interleave(contestants, before=contestants["numpy"])
     if not np.array_equal(results["ours"]._counts[0], results["numpy"]):
         raise RuntimeError(f"{name}: NumPy counts something else")
     counters = results["numpy"].nbytes

@@ -50,7 +50,8 @@ cdef extern from "sketch.h" nogil:
                               uint32_t (*tables)[DPESTIM_SKETCH_FEW]) noexcept
     bint dpestim_sketch_few_16(const uint16_t *reports, size_t n, uint32_t k, int log_m,
                                uint32_t (*tables)[DPESTIM_SKETCH_FEW]) noexcept
-    size_t dpestim_sketch_place_of(size_t i, uint32_t k, size_t n_counts) noexcept
+    void dpestim_sketch_add_up(uint32_t (*tables)[DPESTIM_SKETCH_FEW], size_t n_counts, size_t k,
+                               int64_t *counts) noexcept
     bint dpestim_sketch_places_32(const uint32_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
 
 ctypedef fused code_t:
@@ -313,13 +314,8 @@ cdef int _hold(Counters *held, counters, uint32_t[::1] full, Py_ssize_t n_counts
 
 cdef int _release(Counters *held) except -1:
     """Add what tables have, or write how many counters are full."""
-    cdef Py_ssize_t i, at
-    for i in range(held.n_few):
-        at = i
-        if held.k:
-            at = dpestim_sketch_place_of(i, held.k, held.n_few)
-        held.counts[i] += (<int64_t>held.tables[0][at] + held.tables[1][at]) + (
-            <int64_t>held.tables[2][at] + held.tables[3][at])
+    if held.n_few:
+        dpestim_sketch_add_up(held.tables, <size_t>held.n_few, held.k, held.counts)
     if held.full != NULL:
         held.full[held.room] = <uint32_t>held.n_full
         if held.n_full == held.room:

@@ -227,14 +227,14 @@ DPESTIM_WIDE256 static size_t dpestim_sketch_bits(const uint8_t *restrict report
     DPESTIM_TARGET("bmi2") static uint64_t dpestim_sketch_picked_##bits(                                            \
         const type *restrict reports, size_t n, uint64_t kept, uint32_t (*restrict tables)[DPESTIM_SKETCH_FEW]) {   \
         uint64_t seen = 0;                                                                                          \
-        size_t i = 0;                                                                                               \
-        for (; i + 4 <= n; i += 4) {                                                                                \
+        const size_t size = n / 4; /* (a quarter for each table: four places of memory are fetched from ahead) */   \
+        for (size_t i = 0; i < size; i++) {                                                                         \
             word x[4];                                                                                              \
-            for (int j = 0; j < 4; j++) memcpy(x + j, reports + 3 * (i + j), sizeof(word));                         \
+            for (size_t j = 0; j < 4; j++) memcpy(x + j, reports + 3 * (i + j * size), sizeof(word));               \
             seen |= (uint64_t)x[0] | x[1] | x[2] | x[3];                                                            \
             for (int j = 0; j < 4; j++) tables[j][DPESTIM_PICKED(x[j], kept)]++;                                    \
         }                                                                                                           \
-        for (; i < n; i++) {                                                                                        \
+        for (size_t i = 4 * size; i < n; i++) {                                                                     \
             word x;                                                                                                 \
             memcpy(&x, reports + 3 * i, sizeof(word));                                                              \
             seen |= x;                                                                                              \
@@ -265,10 +265,17 @@ DPESTIM_WIDE256 static size_t dpestim_sketch_bits(const uint8_t *restrict report
         return (dpestim_sketch_picked_##bits(reports, n - 1, kept, tables)                                          \
                 | dpestim_sketch_picked_##bits(last, 1, kept, tables)) == 0;                                        \
     }
-/* The number by which such digits call counter i, 2 cell + sign. */
-static inline size_t dpestim_sketch_place_of(size_t i, uint32_t k, size_t n_counts) {
-    const size_t m = n_counts / 2 / k, cell = i >> 1;
-    return cell / m + cell % m * k + (i & 1) * k * m;
+/* Adds up what four tables have: of counter i, 2 cell + sign, at i, or of k hashes by which digits call it. */
+static inline void dpestim_sketch_add_up(uint32_t (*restrict tables)[DPESTIM_SKETCH_FEW], size_t n_counts, size_t k,
+                                         int64_t *restrict counts) {
+    const size_t m = k ? n_counts / 2 / k : n_counts;
+    size_t i = 0;
+    for (size_t hash = 0; hash < (k ? k : 1); hash++)
+        for (size_t row = 0; row < m; row++)
+            for (size_t sign = 0; sign < (k ? 2 : 1); sign++) {
+                const size_t at = k ? hash + row * k + sign * k * m : row;
+                counts[i++] += (int64_t)tables[0][at] + tables[1][at] + tables[2][at] + tables[3][at];
+            }
 }
 
 DPESTIM_SKETCH(8, uint8_t)

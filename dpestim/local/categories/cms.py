@@ -239,7 +239,7 @@ class HCMS(FieldReports, Sketch):
         """Return the counts: bytes are added up, and are the counts where none has overflowed."""
         lanes, full = counters
         if full is None:
-            return super().counts_of_sent(lanes, *(part for part, _ in others))
+            return super().counts_of_sent(lanes, *(part for part, _ in others)) if others else lanes
         for other in others:
             hcms.join(lanes, full, *other, self._in_quarters(counters))
         if self._in_quarters(counters):
