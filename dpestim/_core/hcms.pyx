@@ -32,7 +32,12 @@ cdef extern from "sketch.h" nogil:
     void dpestim_sketch_add_64(const uint32_t *places, size_t n, int64_t *counts) noexcept
     void dpestim_sketch_add_tables(const uint32_t *places, size_t n, uint32_t (*tables)[DPESTIM_SKETCH_FEW]) noexcept
     size_t dpestim_sketch_add(const uint32_t *places, size_t n, uint8_t *lanes, uint32_t *full, size_t room) noexcept
+    size_t dpestim_sketch_add_quarters(const uint32_t *places, size_t n, uint8_t *lanes, uint32_t *full,
+                                       size_t room) noexcept
     void dpestim_sketch_widen(const uint8_t *lanes, size_t n, int64_t *counts) noexcept
+    void dpestim_sketch_widen_quarters(const uint8_t *lanes, size_t n, int64_t *counts) noexcept
+    size_t dpestim_sketch_join_quarters(uint8_t *lanes, const uint8_t *others, size_t n, uint32_t *full,
+                                        size_t room) noexcept
     size_t dpestim_sketch_join(uint8_t *lanes, const uint8_t *others, size_t n, uint32_t *full, size_t room) noexcept
     void dpestim_sketch_write_8(const uint32_t *places, size_t n, int log_m, uint8_t *out) noexcept
     void dpestim_sketch_write_16(const uint32_t *places, size_t n, int log_m, uint16_t *out) noexcept
@@ -45,7 +50,8 @@ cdef extern from "sketch.h" nogil:
                               uint32_t (*tables)[DPESTIM_SKETCH_FEW]) noexcept
     bint dpestim_sketch_few_16(const uint16_t *reports, size_t n, uint32_t k, int log_m,
                                uint32_t (*tables)[DPESTIM_SKETCH_FEW]) noexcept
-    size_t dpestim_sketch_place_of(size_t i, uint32_t k, size_t n_counts) noexcept
+    void dpestim_sketch_add_up(uint32_t (*tables)[DPESTIM_SKETCH_FEW], size_t n_counts, size_t k,
+                               int64_t *counts) noexcept
     bint dpestim_sketch_places_32(const uint32_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
 
 ctypedef fused code_t:
@@ -263,13 +269,15 @@ def answer(
 # ---------------------------------------------------------------- counters
 #
 # Many counters are bytes until all reports are counted, and after that, where none has overflowed. A counter whose byte
-# overflows goes into a list, with room for one in 256 reports. Few are counted in four tables: by 2 cell + sign, or by
+# overflows goes into a list, with room for one in 256 reports. Where reports are few for them, four lie in a byte, and
+# the list has room for one in 4 reports: what is spread over less memory is nearer. Few are counted in four tables: by 2 cell + sign, or by
 # hash, row and sign from the lowest digit up.
 
 
 cdef struct Counters:
     int64_t *counts      # added to,
     uint8_t *lanes       # unless there are bytes
+    bint quarters        # with four counters in each
     uint32_t *full       # counters whose bytes have overflowed
     size_t n_full, room
     Py_ssize_t n_few     # counters that are in tables until the end, or 0
@@ -277,14 +285,16 @@ cdef struct Counters:
     uint32_t tables[4][DPESTIM_SKETCH_FEW]
 
 
-cdef int _hold(Counters *held, counters, uint32_t[::1] full, Py_ssize_t n_counts, Py_ssize_t n) except -1:
+cdef int _hold(Counters *held, counters, uint32_t[::1] full, Py_ssize_t n_counts, Py_ssize_t n,
+               bint quarters) except -1:
     """Say where n reports are counted; the caller holds the arrays. The last entry of a list says how many it has."""
     cdef int64_t[::1] counts
     cdef uint8_t[::1] lanes
     cdef int table
     held.counts, held.lanes, held.full, held.n_full, held.room, held.n_few = NULL, NULL, NULL, 0, 0, 0
-    held.k = 0
-    if len(counters) != n_counts or n_counts == 0:
+    held.k, held.quarters = 0, quarters
+    if len(counters) != (n_counts // 4 if quarters else n_counts) or n_counts == 0 or quarters and (
+            n_counts % 4 or full is None):
         raise ValueError("counts must have one entry for each report")
     if full is None:
         counts = counters
@@ -304,22 +314,21 @@ cdef int _hold(Counters *held, counters, uint32_t[::1] full, Py_ssize_t n_counts
 
 cdef int _release(Counters *held) except -1:
     """Add what tables have, or write how many counters are full."""
-    cdef Py_ssize_t i, at
-    for i in range(held.n_few):
-        at = i
-        if held.k:
-            at = dpestim_sketch_place_of(i, held.k, held.n_few)
-        held.counts[i] += (<int64_t>held.tables[0][at] + held.tables[1][at]) + (
-            <int64_t>held.tables[2][at] + held.tables[3][at])
+    if held.n_few:
+        dpestim_sketch_add_up(held.tables, <size_t>held.n_few, held.k, held.counts)
     if held.full != NULL:
         held.full[held.room] = <uint32_t>held.n_full
         if held.n_full == held.room:
-            raise ValueError("the list of full counters must have room for one in 256 reports, and one more")
+            raise ValueError("the list of full counters must have room for one in 256 reports, or one in "
+                             "4, and one more")
     return 0
 
 
 cdef inline void _add(Counters *held, const uint32_t *places, Py_ssize_t n) noexcept nogil:
-    if held.lanes != NULL:
+    if held.quarters:
+        held.n_full += dpestim_sketch_add_quarters(places, n, held.lanes, held.full + held.n_full,
+                                                   held.room - held.n_full)
+    elif held.lanes != NULL:
         held.n_full += dpestim_sketch_add(places, n, held.lanes, held.full + held.n_full, held.room - held.n_full)
     elif held.n_few:
         dpestim_sketch_add_tables(places, n, held.tables)
@@ -336,6 +345,7 @@ def send(
     int log_m,                       # IN
     counts,                          # OUT  (2 k m), int64, added to; or, with a list `full`, uint8, see `settle`
     uint32_t[::1] full=None,         # OUT  counters whose bytes have overflowed, and at the end how many; or none
+    bint quarters=False,             # IN   whether a byte has four counters, lowest digits first
 ):
     """Add a histogram of the reports that `answer` would write, which are written nowhere."""
     cdef Py_ssize_t n = codes.shape[0], start, size
@@ -343,7 +353,7 @@ def send(
     cdef Draws draws
     cdef Counters held
     _prepare(&draws, n, seeds, response, keep, columns, log_m)
-    _hold(&held, counts, full, columns.shape[0] << (log_m + 1), n)
+    _hold(&held, counts, full, columns.shape[0] << (log_m + 1), n, quarters)
     with nogil:
         start = 0
         while start < n:
@@ -359,6 +369,7 @@ def tally(
     int log_m,                       # IN   there are m = 2^log_m buckets
     counts,                          # OUT  (2 k m), as `send` has them
     uint32_t[::1] full=None,         # OUT
+    bint quarters=False,             # IN
 ):
     """Add a histogram of Hadamard reports; return whether all had a cell and a sign (if not, `counts` is of no use).
 
@@ -366,7 +377,7 @@ def tally(
     worked out some at a time, so that many counters far from each other are fetched at once, and reports are fetched
     before they are wanted: reading them takes longer than all else.
     """
-    cdef Py_ssize_t n = reports.shape[0], n_counts = len(counts), start, size, at, step
+    cdef Py_ssize_t n = reports.shape[0], n_counts = len(counts) * (4 if quarters else 1), start, size, at, step
     cdef uint32_t places[TALLY_ROWS]
     cdef uint32_t k
     cdef Counters held
@@ -376,7 +387,7 @@ def tally(
     if n_counts >= <Py_ssize_t>1 << 32:
         raise ValueError("counts must be fewer than 2^32")
     k = <uint32_t>(n_counts >> (log_m + 1))
-    _hold(&held, counts, full, n_counts, n)
+    _hold(&held, counts, full, n_counts, n, quarters)
     step = FETCH_ROWS if held.lanes != NULL else TALLY_ROWS
     start = 0
     with nogil:
@@ -412,6 +423,7 @@ def join(
     uint32_t[::1] full,              # IN and OUT  those that have overflowed, each time, and at the end how many
     const uint8_t[::1] more,         # IN   bytes of counters of other reports
     const uint32_t[::1] more_full,   # IN   those of them that have overflowed
+    bint quarters=False,             # IN   whether a byte has four counters
 ):
     """Add the bytes of other counters; a list for all reports together has room for all that overflow."""
     cdef Py_ssize_t n = lanes.shape[0], i, n_more
@@ -419,7 +431,7 @@ def join(
     if (more.shape[0] != n or n == 0 or full is None or more_full.shape[0] == 0
             or more_full[more_full.shape[0] - 1] >= more_full.shape[0]):
         raise ValueError("counts and lists of full counters must fit")
-    _hold(&held, lanes, full, n, 0)
+    _hold(&held, lanes, full, 4 * n if quarters else n, 0, quarters)
     n_more = more_full[more_full.shape[0] - 1]
     if n_more > <Py_ssize_t>(held.room - held.n_full):
         raise ValueError("the list of full counters must have room for those of both")
@@ -427,24 +439,33 @@ def join(
         held.full[held.n_full] = more_full[i]
         held.n_full += 1
     with nogil:
-        held.n_full += dpestim_sketch_join(held.lanes, &more[0], n, held.full + held.n_full, held.room - held.n_full)
+        if quarters:
+            held.n_full += dpestim_sketch_join_quarters(held.lanes, &more[0], n, held.full + held.n_full,
+                                                        held.room - held.n_full)
+        else:
+            held.n_full += dpestim_sketch_join(held.lanes, &more[0], n, held.full + held.n_full,
+                                               held.room - held.n_full)
     _release(&held)
 
 
 def settle(
     const uint8_t[::1] lanes,        # IN   bytes of counters, as `send` and `tally` left them
     const uint32_t[::1] full,        # IN   those that have overflowed, each time, and at the end how many
-    int64_t[::1] counts,             # OUT  as many as bytes
+    int64_t[::1] counts,             # OUT  as many as bytes, or four times as many
+    bint quarters=False,             # IN   whether a byte has four counters
 ):
     """Turn bytes of counters, and what they have lost, into counts."""
-    cdef Py_ssize_t n = counts.shape[0], i, n_full
-    if full.shape[0] == 0 or full[full.shape[0] - 1] >= full.shape[0] or lanes.shape[0] != n or n == 0:
+    cdef Py_ssize_t n = counts.shape[0], i, n_full, each = 4 if quarters else 1
+    if full.shape[0] == 0 or full[full.shape[0] - 1] >= full.shape[0] or lanes.shape[0] * each != n or n == 0:
         raise ValueError("counts and the list of full counters do not fit")
     n_full = full[full.shape[0] - 1]
     for i in range(n_full):
         if full[i] >= n:
             raise ValueError("full counters must be some of counts")
     with nogil:
-        dpestim_sketch_widen(&lanes[0], n, &counts[0])
+        if quarters:
+            dpestim_sketch_widen_quarters(&lanes[0], n // 4, &counts[0])
+        else:
+            dpestim_sketch_widen(&lanes[0], n, &counts[0])
         for i in range(n_full):
-            counts[full[i]] += 256
+            counts[full[i]] += 4 if quarters else 256

@@ -50,13 +50,14 @@ def integer_range(categories):
 
 
 def _integer_range(categories):
-    if type(categories) is not np.ndarray or categories.ndim != 1 or categories.dtype.kind not in "iub" or (
-        len(categories) < 2 or not categories.dtype.isnative
-    ):
+    if type(categories) is not np.ndarray or categories.ndim != 1:
         return None
-    numbers, n = categories.view(np.uint8) if categories.dtype.kind == "b" else categories, len(categories)
-    low, high = int(numbers[0]), int(numbers[-1])
-    if high - low != n - 1:
+    dtype, n = categories.dtype, len(categories)
+    if dtype.kind not in "iub" or n < 2 or not dtype.isnative:
+        return None
+    numbers = categories.view(np.uint8) if dtype.kind == "b" else categories
+    low = numbers.item(0)
+    if numbers.item(-1) - low != n - 1:
         return None
     # (steps of 1 modulo 2^width: the last is in its place, so that none runs over)
-    return (categories.dtype.str, low, n) if encode.steps(as_unsigned(numbers)) else None
+    return (dtype.str, low, n) if encode.steps(as_unsigned(numbers)) else None

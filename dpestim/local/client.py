@@ -178,7 +178,7 @@ class Client(PrivateEstimator):
             else:
                 return known[2]
         with ranges_read_once():
-            seen = [(name, _snapshot(getattr(self, name))) for name in _law_parameters(type(self))]
+            seen = [(name, _snapshot(getattr(self, name))) for name in law_parameters(type(self))]
             columns = self._declare(n_columns) if names is None else self._declare(n_columns, names)
         self._declared = (wanted, seen, columns)
         return columns
@@ -285,7 +285,7 @@ class Client(PrivateEstimator):
     def _freeze(self, columns, names):
         """Keep this law whatever the parameters become."""
         self._columns = columns
-        self.randomizers_ = columns.laws
+        self.randomizers_ = list(columns.laws)  # (columns are those of others, too)
         self.n_features_in_ = columns.n_features
         if columns.keys is not None:
             names = np.array(columns.keys, dtype=object)
@@ -304,7 +304,8 @@ def _labels(frame):
 
 
 @lru_cache(maxsize=256)
-def _law_parameters(cls):
+def law_parameters(cls):
+    """Return the names of the parameters of a class of clients that its columns are made from."""
     return tuple(name for name in cls._get_param_names() if name not in cls._no_law)
 
 

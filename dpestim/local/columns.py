@@ -97,6 +97,8 @@ class Columns:
 
     def same_law(self, other):
         """Tell whether reports of the two can be counted together: every domain and every argument of every law."""
+        if other is self:
+            return True
         same = (self.inferred, self.n_sampled, len(self)) == (other.inferred, other.n_sampled, len(other))
         return same and all(mine.is_like(theirs) for mine, theirs in zip(self.columns, other.columns))
 
@@ -204,7 +206,7 @@ class Columns:
     def randomize_and_count(self, data, source, first, n_jobs, narrow=False):
         """Return the counts of rows as `read` gave them, column by column; no report outlives its block.
 
-        They are int64, and add up. `narrow`: or uint8 where none is larger, which no one may add to each other.
+        They are int64, and add up. `narrow`: or what `wide` makes them of, which no one may add to each other.
         """
         totals = []
         for number, (column, values) in enumerate(zip(self.columns, data)):
@@ -358,7 +360,9 @@ def _counted_unsent(column, number, values, source, first, n_jobs):
 
 
 def wide(counts):
-    """Return counts that may be bytes as int64, so that sums and differences of them are right."""
+    """Return counts that may be bytes, or are made when they are read, as int64: sums of them are right."""
+    if type(counts) is not np.ndarray:
+        return counts.wide()
     return counts.astype(np.int64) if counts.dtype == np.uint8 else counts
 
 

@@ -186,7 +186,7 @@ class Randomizer:
         raise TypeError(f"{type(self).__name__} does not say how to count reports: implement `count`")
 
     def counted(self, reports):
-        """Return the counts of checked reports alone: int64, or uint8 where none is larger (`columns.wide`)."""
+        """Return the counts of checked reports alone: int64, or what `columns.wide` makes that of."""
         counts = np.zeros(self.n_counts, np.int64)
         for start in range(0, len(reports), self.served_rows):
             block = reports[start : start + self.served_rows]

@@ -62,7 +62,7 @@ class Server(PrivateEstimator):
             block = columns.check_reports(block, counted=True)
             self._check_columns(columns)
             own = columns.count(block, client.n_jobs, counts is None)
-            counts, n = own if counts is None else [wide(a) + b for a, b in zip(counts, own)], n + len(block)
+            counts, n = own if counts is None else [wide(a) + wide(b) for a, b in zip(counts, own)], n + len(block)
         self._warn_if_impossible(columns, counts, n)
         self._add(client, columns, None, counts, n)
         self._mark()
@@ -345,7 +345,7 @@ class Server(PrivateEstimator):
 
     def _add(self, client, columns, names, counts, n):
         """Freeze the law and add counts."""
-        counts = [a + b for a, b in zip(self._counts, counts)] if self._n_users else list(counts)
+        counts = [a + wide(b) for a, b in zip(self._counts, counts)] if self._n_users else list(counts)
         columns = self._columns if self._n_users else columns
         if names is not None and not hasattr(client, "feature_names_in_"):
             columns = columns.named(column_names(columns.n_features, names))  # from now on the relaxations carry them

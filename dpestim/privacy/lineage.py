@@ -1,6 +1,6 @@
 """What something exact was made of: no copy, and nothing that shares a part with it, may be added to it."""
 
-import secrets
+from os import urandom
 
 from dpestim.records import record
 
@@ -20,7 +20,7 @@ class Lineage:
     @classmethod
     def new(cls):
         """Return that of rows that nobody has seen before."""
-        return cls(frozenset({secrets.token_hex(8)}))
+        return cls(frozenset({urandom(8).hex()}))
 
     def meets(self, other):
         """Tell whether both hold some of the same rows, which would count twice."""

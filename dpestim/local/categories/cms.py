@@ -13,6 +13,7 @@ from dpestim.local.categories.open import OpenFrequencyEstimator
 from dpestim.local.categories.sketch import Sketch, drawn_below, words_of_signs
 from dpestim.local.categories.supports import Bits, success_of_sets
 from dpestim.local.categories.unary import OUE
+from dpestim.local.columns import wide
 from dpestim.local.fields import Field, bits_for
 from dpestim.local.guessing import TIE
 from dpestim.local.reports import FieldReports
@@ -150,6 +151,25 @@ class CMS(Sketch):
         return self.bits.law_indices(self.buckets(codes, self._hashes(reports)), reports[:, 2:])
 
 
+class Quarters:
+    """Counts that nobody has read: four in a byte, and a list of those that ran over, each time, with its length."""
+
+    def __init__(self, lanes, full):
+        self._lanes, self._full = lanes, full
+
+    def __len__(self):
+        return 4 * len(self._lanes)
+
+    def wide(self):
+        """Return the counts."""
+        counts = np.empty(len(self), np.int64)
+        hcms.settle(self._lanes, self._full, counts, True)
+        return counts
+
+    def __array__(self, dtype=None, copy=None):
+        return self.wide() if dtype is None else self.wide().astype(dtype, copy=False)
+
+
 class HCMS(FieldReports, Sketch):
     """Hadamard count-mean sketch; a report is (hash, row of the Hadamard matrix, sign).
 
@@ -201,19 +221,29 @@ class HCMS(FieldReports, Sketch):
         """Return (counts, None); or, of many reports, (bytes that are counters, a list of full ones)."""
         if not self._counts_bytes(n):
             return np.zeros(self.n_counts, np.int64), None
-        return np.zeros(self.n_counts, np.uint8), np.zeros(n // 256 + 2, np.uint32)
+        quarters = n <= self.n_counts and self.n_counts % 4 == 0  # (four counters a byte: few reports fill one)
+        full = np.empty(n // (4 if quarters else 256) + 2, np.uint32)
+        full[-1] = 0
+        return np.zeros(self.n_counts // 4 if quarters else self.n_counts, np.uint8), full
+
+    def _in_quarters(self, counters):
+        """Tell whether bytes of counters have four in each."""
+        return 4 * len(counters[0]) == self.n_counts
 
     def count_sent(self, codes, words, counters):
         """Count the reports of codes, which are written nowhere."""
-        hcms.send(np.ascontiguousarray(codes, self.code_dtype), *self._draws(words), *counters)
+        hcms.send(np.ascontiguousarray(codes, self.code_dtype), *self._draws(words), *counters,
+                  self._in_quarters(counters))
 
     def counts_of_sent(self, counters, *others):
         """Return the counts: bytes are added up, and are the counts where none has overflowed."""
         lanes, full = counters
         if full is None:
-            return super().counts_of_sent(lanes, *(part for part, _ in others))
+            return super().counts_of_sent(lanes, *(part for part, _ in others)) if others else lanes
         for other in others:
-            hcms.join(lanes, full, *other)
+            hcms.join(lanes, full, *other, self._in_quarters(counters))
+        if self._in_quarters(counters):
+            return Quarters(lanes, np.append(full[: full[-1]], full[-1:]))
         if not full[-1]:
             return lanes
         counts = np.empty(len(lanes), np.int64)
@@ -227,7 +257,7 @@ class HCMS(FieldReports, Sketch):
     def count(self, reports, counts):
         """Add a histogram of the reports."""
         if self._counts_bytes(len(reports)):
-            counts += self._histogram(reports)
+            counts += wide(self._histogram(reports))
         else:
             self._tally(np.ascontiguousarray(reports), (counts, None))
 
@@ -245,7 +275,7 @@ class HCMS(FieldReports, Sketch):
         return self.counts_of_sent(counters)
 
     def _tally(self, reports, counters):
-        if not hcms.tally(reports, self.n_buckets.bit_length() - 1, *counters):
+        if not hcms.tally(reports, self.n_buckets.bit_length() - 1, *counters, self._in_quarters(counters)):
             self.check_reports(reports)  # (it says which field)
             raise ValueError("a report must name a hash, a row and a sign within their ranges: check that client and "
                              "server have the same parameters")

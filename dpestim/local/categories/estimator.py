@@ -9,16 +9,21 @@ from sklearn.base import TransformerMixin
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.inputs import CategoryEncoder, category_rows, columns_of, learn_categories
 from dpestim.inputs.frames import names_of_features
+from dpestim.inputs.integer_ranges import integer_range
 from dpestim.local.categories.column import CategoryColumn, category_lists, codes_named
 from dpestim.local.categories.estimates import shown
 from dpestim.local.categories.frequencies import Frequencies
-from dpestim.local.client import Client
+from dpestim.local.client import Client, law_parameters
 from dpestim.local.columns import Columns, column_names
 from dpestim.local.origin import OTHERS, is_impossible
 from dpestim.local.server import Server
 
 #: Cells of a support matrix that are made at a time where the result is sparse.
 _DENSE_CELLS = 1 << 24
+#: Columns of servers by class and parameters, of so many, and of no more categories: they may keep tables.
+_known, _MOST_KNOWN, _MOST_CATEGORIES = {}, 64, 1 << 12
+#: Types of parameters that are equal where value and type are (floats by their digits: 0.0 is not -0.0).
+_EQUAL = frozenset({bool, int, float, str, type(None)})
 
 
 class CategoryClient(Client):
@@ -38,9 +43,34 @@ class CategoryClient(Client):
 
     def _columns_to_freeze(self, width):
         # (nobody compares the parameters with those that these were made from, so that nothing is remembered of them)
-        if self._columns is None and "_declared" not in vars(self) and self._is_declared:
-            return self._declare(None)
-        return self._columns_of_width(width)
+        if self._columns is not None or "_declared" in vars(self) or not self._is_declared:
+            return self._columns_of_width(width)
+        key = self._key_of_columns()
+        columns = None if key is None else _known.get(key)
+        if columns is None:
+            columns = self._declare(None)
+            if key is not None:
+                if len(_known) >= _MOST_KNOWN:
+                    _known.clear()
+                _known[key] = columns
+        return columns
+
+    def _key_of_columns(self):
+        """Return all that columns of one short range of integers are made from, None for others.
+
+        They never change, and most servers of a process have the same: to make them takes longer than to count some
+        thousand reports. The range is read each time, as an array may be another one by now.
+        """
+        declared = self.categories
+        if (type(declared) is not list or len(declared) != 1 or type(declared[0]) is not np.ndarray
+                or self._each is not None):
+            return None
+        found = integer_range(declared[0]) if len(declared[0]) <= _MOST_CATEGORIES else None
+        own = [getattr(self, name) for name in law_parameters(type(self)) if name != "categories"]
+        kinds = tuple(map(type, own))
+        if found is None or not _EQUAL.issuperset(kinds):
+            return None
+        return type(self), self._randomizer, found, kinds, *[v.hex() if type(v) is float else v for v in own]
 
     def _declare(self, n_columns, names=None):
         lists, keys = category_lists(self.categories, names=names)

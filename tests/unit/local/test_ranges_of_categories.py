@@ -9,6 +9,7 @@ import pytest
 from dpestim._core import encode
 from dpestim.inputs import CategoryEncoder, integer_range, ranges_read_once
 from dpestim.local import GRRFrequencyEstimator, HCMSFrequencyEstimator
+from dpestim.local.categories import estimator as estimator_module
 from dpestim.testing.tools import same_state
 
 #: Numbers that the kernel looks at together.
@@ -128,3 +129,52 @@ def test_a_server_of_an_open_column_needs_no_list():
     fresh = HCMSFrequencyEstimator(1.0, categories=None).aggregate(reports)
     assert fresh.n_users_ == 2
     assert fresh.randomizers_ == est.aggregate(reports).randomizers_
+
+
+def test_servers_of_the_same_parameters_have_the_same_columns_and_no_others():
+    def columns(cls=GRRFrequencyEstimator, epsilon=1.0, values=None, change=None, **more):
+        values = np.arange(9) if values is None else values
+        server = cls(epsilon, categories=[values], **more)
+        if change:
+            change(server, values)
+        return server.aggregate(np.zeros((3, 3 if cls is HCMSFrequencyEstimator else 1), np.uint8))._columns
+
+    def shifted(server, values):
+        values += 1  # (in place: the array is the same)
+
+    def listed(server, values):
+        server.categories = [values.tolist()]
+
+    first = columns()
+    for same in ({}, {"random_state": 3}, {"postprocess": "norm_sub"}):
+        assert columns(**same) is first
+    others = [columns(epsilon=1), columns(epsilon=2.0), columns(type("Other", (GRRFrequencyEstimator,), {})),
+              columns(values=np.arange(10)), columns(values=np.arange(9, dtype=np.int32)), columns(change=shifted),
+              columns(change=listed)]
+    assert all(other is not first for other in others)
+    assert others[-2].columns[0].categories.tolist() == list(range(1, 10))
+    hashed = [columns(HCMSFrequencyEstimator, n_buckets=n, n_hashes=k, hash_seed=s)
+              for n, k, s in ((16, None, 0), (32, None, 0), (16, 2, 0), (16, 2, 1))]
+    assert len({id(one) for one in hashed}) == 4
+    with pytest.raises(ValueError, match="hash_seed"):
+        columns(HCMSFrequencyEstimator, n_buckets=16, n_hashes=2, hash_seed=True)
+    assert columns(epsilon=np.float64(1)) is not first  # (what is no plain number is made anew)
+    server = GRRFrequencyEstimator(1.0, categories=[np.arange(9)]).aggregate(np.zeros((3, 1), np.uint8))
+    server.randomizers_.clear()
+    assert len(first.laws) == 1
+
+
+def test_columns_that_are_remembered_are_few_and_short(monkeypatch):
+    known = {}
+    monkeypatch.setattr(estimator_module, "_known", known)
+    for epsilon in np.linspace(0.5, 1.0, 70).tolist():
+        GRRFrequencyEstimator(epsilon, categories=[np.arange(3)]).aggregate(np.zeros((3, 1), np.uint8))
+    assert 0 < len(known) <= 64
+    known.clear()
+    GRRFrequencyEstimator(1.0, categories=[np.arange(1 << 13)]).aggregate(np.zeros((3, 1), np.uint16))
+    assert not known
+    for wrong in (-1.0, 0.0, np.nan, "1"):
+        for _ in range(2):
+            with pytest.raises(ValueError, match="epsilon"):
+                GRRFrequencyEstimator(wrong, categories=[np.arange(3)]).aggregate(np.zeros((3, 1), np.uint8))
+    assert not known

@@ -264,21 +264,24 @@ def test_many_counters_are_bytes_first_which_may_overflow():
     assert not hcms.tally(reports, 16, counts)
 
 
+@pytest.mark.parametrize("quarters", [False, True])
 @pytest.mark.parametrize("n_counts", [8, 520, 1 << 13])
-def test_bytes_of_several_threads_are_added_up_before_they_are_counts(n_counts):
+def test_bytes_of_several_threads_are_added_up_before_they_are_counts(n_counts, quarters):
     """Also where their sums overflow: in whole tiles, in the last one, and by reports that fill bytes themselves."""
     rng = np.random.default_rng(0)
-    law, parts, n = HCMS(1.0, n_counts // 2), [rng.integers(0, n_counts // 2, (4000, 3)) for _ in range(3)], 12_000
+    law = HCMS(1.0, 260, 65, 4) if n_counts == 520 else HCMS(1.0, n_counts // 2)
+    parts, n = [rng.integers(0, n_counts // 2, (4000, 3)) for _ in range(3)], 12_000
     for part in parts:
         part[:, 0], part[:, 2] = 0, part[:, 2] & 1
         part[:200, 1] = n_counts // 2 - 1  # (fewer than 256 of each thread)
         part[200:200 + 600, 1] = 0
-    counters = [(np.zeros(n_counts, np.uint8), np.zeros(n // 256 + 2, np.uint32)) for _ in parts]
+    each, rare = (4, 4) if quarters else (1, 256)
+    counters = [(np.zeros(n_counts // each, np.uint8), np.zeros(n // rare + 2, np.uint32)) for _ in parts]
     log_m = (n_counts // 2).bit_length() - 1 if n_counts != 520 else 2
     for (counts, full), part in zip(counters, parts):
         if n_counts == 520:  # 65 hashes of 4 buckets
             part[:, 0], part[:, 1] = part[:, 1] >> 2, part[:, 1] & 3
-        assert hcms.tally(part.astype(np.uint32), log_m, counts, full)
+        assert hcms.tally(part.astype(np.uint32), log_m, counts, full, quarters)
     wanted = np.bincount(np.concatenate([(part[:, 0] << log_m | part[:, 1]) << 1 | part[:, 2] for part in parts]),
                          minlength=n_counts)
     np.testing.assert_array_equal(law.counts_of_sent(*counters), wanted)
@@ -287,7 +290,7 @@ def test_bytes_of_several_threads_are_added_up_before_they_are_counts(n_counts):
                   (counts, np.zeros(1, np.uint32), more, np.array([0, 1], np.uint32)),
                   (counts, full, more, more_full[:0]), (counts, full, more, np.array([7], np.uint32))):
         with pytest.raises(ValueError, match="must"):
-            hcms.join(*wrong)
+            hcms.join(*wrong, quarters)
 
 
 @pytest.mark.parametrize("field", range(3))

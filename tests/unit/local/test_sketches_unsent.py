@@ -8,7 +8,7 @@ import pytest
 from dpestim._core import hcms, sketch
 from dpestim.base import PrivateEstimator
 from dpestim.local import HCMSFrequencyEstimator
-from dpestim.local.categories.cms import HCMS
+from dpestim.local.categories.cms import HCMS, Quarters
 from dpestim.local.columns import counts_unsent
 from dpestim.privacy.exact import WORD
 from dpestim.rng import Stage, WordSource
@@ -43,19 +43,20 @@ def test_a_fit_counts_what_would_be_sent(d, n, more, n_jobs):
 
 
 @pytest.mark.parametrize("n_words", [1, 2])
-@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("many", [0, 1, 4])
 def test_bytes_that_overflow_lose_nothing(n_words, many):
     law, n = HCMS(1.0, 16), 1500
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 16, n).astype(law.code_dtype)
     seeds = rng.integers(0, 1 << 60, n, dtype=np.uint64)  # the first row alone
     words, keep = rng.integers(0, 1 << 64, n * n_words, dtype=np.uint64), (1 << 64 * n_words) // 3
-    out, counts, full = np.empty((n, 3), np.uint8), np.full(32, 5), np.zeros(n // 256 + 2, np.uint32)
-    lanes = np.zeros(32, np.uint8)
+    out, counts = np.empty((n, 3), np.uint8), np.full(32, 5)
+    full = np.zeros(n // (4 if many == 4 else 256) + 2, np.uint32)
+    lanes = np.zeros(32 // (many or 1), np.uint8)
     hcms.answer(codes, seeds, words, keep, law.columns, 4, out)
-    hcms.send(codes, seeds, words, keep, law.columns, 4, *((lanes, full) if many else (counts,)))
+    hcms.send(codes, seeds, words, keep, law.columns, 4, *((lanes, full, many == 4) if many else (counts,)))
     if many:
-        hcms.settle(lanes, full, counts)
+        hcms.settle(lanes, full, counts, many == 4)
         counts += 5
     assert counts.max() > 512
     np.testing.assert_array_equal(counts, 5 + np.bincount(2 * out[:, 1].astype(int) + out[:, 2], minlength=32))
@@ -118,8 +119,14 @@ def test_lists_of_full_counters_that_do_not_fit_are_refused():
     for full in ([], [1], [32, 1], [3, 9]):
         with pytest.raises(ValueError, match="full counters"):
             hcms.settle(lanes, np.array(full, np.uint32), counts)
-    with pytest.raises(ValueError, match="do not fit"):
-        hcms.settle(lanes[:31], np.zeros(1, np.uint32), counts)
+    for short in ((lanes[:31], np.zeros(1, np.uint32), counts), (lanes, np.zeros(1, np.uint32), counts, True),
+                  (lanes[:7], np.zeros(1, np.uint32), counts[:30].copy(), True)):
+        with pytest.raises(ValueError, match="do not fit"):
+            hcms.settle(*short)
+    for wrong in ((lanes[:8], None), (lanes[:8], np.zeros(176, np.uint32))):  # a list of one in 4 and one more, or none
+        with pytest.raises(ValueError, match=r"full counters|one entry"):
+            hcms.tally(reports, 4, *wrong, True)
+    hcms.tally(reports, 4, np.zeros(8, np.uint8), np.zeros(177, np.uint32), True)
 
 
 def test_a_seeded_report_is_half_a_word_and_a_number_of_64_digits_a_row():
@@ -175,18 +182,23 @@ def test_bits_of_every_place_are_added_to_their_hash(m, k):
         assert not sketch.count(bad, counts.copy())
 
 
-@pytest.mark.parametrize("kept", [0, 255, 256, 300])
+@pytest.mark.parametrize(("n", "kept"), [*((70_000, kept) for kept in (0, 2, 3, 4, 255, 300)),
+                                         *((300_000, kept) for kept in (0, 250, 256, 300))])
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_counts_that_are_bytes_add_up_as_integers(kept, n_jobs):
+def test_counts_that_are_bytes_add_up_as_integers(n, kept, n_jobs):
     """Whatever is done with a state: bytes that are added, or subtracted from each other, would run over."""
-    d, n, new = 1 << 17, 70_000, lambda: HCMSFrequencyEstimator(4.0, categories=[range(d)], n_jobs=n_jobs)
+    d, new = 1 << 17, lambda: HCMSFrequencyEstimator(4.0, categories=[range(d)], n_jobs=n_jobs)
     reports = np.zeros((n, 3), np.uint32)
-    reports[kept:, 1] = np.arange(n - kept) + 5
+    reports[kept:, 1] = (np.arange(n - kept) + 5) % d
     reports[::2, 2] = 1
     reports[:kept, 2] = 0
     wanted = np.bincount(2 * reports[:, 1] + reports[:, 2], minlength=2 * d)
     once = new().aggregate(reports)
-    assert vars(once)["_counts"][0].dtype == (np.uint8 if kept < 256 else np.int64)
+    first = vars(once)["_counts"][0]
+    assert type(first) is Quarters if n <= 2 * d else first.dtype == (np.uint8 if kept < 256 else np.int64)
+    if n <= 2 * d:  # (two digits a counter until somebody reads them)
+        np.testing.assert_array_equal(first, wanted)
+        assert len(first) == 2 * d
     law, counts = once.randomizers_[0], once._columns.count(reports, n_jobs)
     for own in (counts[0], once._counts[0], pickle.loads(pickle.dumps(once))._counts[0]):
         assert own.dtype == np.int64

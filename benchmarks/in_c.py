@@ -1,0 +1,61 @@
+"""The least that counting must do, in plain C: what a limit is measured by, and no design can leave out."""
+
+import ctypes
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+#: A list of values is read once, and so are reports of three numbers, each of which is counted in a table that is as
+#: small as one can be that loses none of few reports: two digits a counter. Nothing is compared, cleared or given out.
+_SOURCE = """
+#include <stddef.h>
+#include <stdint.h>
+uint64_t read_values(const uint64_t *values, size_t n) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < n; i += 64) {
+        for (size_t j = i + 512; j < i + 576; j += 8) __builtin_prefetch(values + (j < n ? j : n - 1), 0, 2);
+        for (size_t j = i; j < (n < i + 64 ? n : i + 64); j++) sum += values[j];
+    }
+    return sum;
+}
+void count_reports(const uint32_t *reports, size_t n, uint8_t *quarters) {
+    for (size_t i = 0; i < n; i += 16) {
+        for (size_t j = i + 256; j < i + 272; j += 5) __builtin_prefetch(reports + 3 * (j < n ? j : n - 1), 0, 3);
+        for (size_t j = i; j < (n < i + 16 ? n : i + 16); j++) {
+            const uint32_t place = reports[3 * j + 1] << 1 | reports[3 * j + 2];
+            quarters[place >> 2] += 1 << 2 * (place & 3);
+        }
+    }
+}
+"""
+
+
+@cache
+def library():
+    """Return the compiled functions, or None where there is no compiler."""
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if compiler is None:
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = Path(folder) / "least.c", Path(folder) / "least.so"
+        source.write_text(_SOURCE)
+        subprocess.run([compiler, "-O3", "-march=native", "-shared", "-fPIC", "-o", target, source], check=True)
+        return ctypes.CDLL(target)
+
+
+def least_count(values, reports, quarters):
+    """Return what reads a list of 64-bit values and counts reports of 32-bit numbers, or None without a compiler."""
+    found = library()
+    if found is None:
+        return None
+
+    def address(array):
+        return ctypes.c_void_p(array.ctypes.data)
+
+    def count():
+        found.read_values(address(values), ctypes.c_size_t(len(values)))
+        found.count_reports(address(reports), ctypes.c_size_t(len(reports)), address(quarters))
+
+    return count
