@@ -13,7 +13,8 @@ from dpestim import accounting
 from dpestim._core import noise
 from dpestim.central.additive.law import NoiseLaw
 from dpestim.central.additive.normal import analytic_ratio, classic_ratio, upper_tail
-from dpestim.central.exact_bernoulli import Real, exp_bounds, exponential_tables
+from dpestim.central.exact_bernoulli import exp_bounds, exponential_tables
+from dpestim.exact_reals import Real
 from dpestim.privacy import ZCDP
 from dpestim.privacy.rounding import float_up
 from dpestim.records import record
