@@ -14,7 +14,6 @@ from dpestim.central.additive.law import NoiseLaw, settle_digits
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.additive.normal import discrete_sigma, upper_tail
 from dpestim.central.exact_bernoulli import exp_bounds, exponential_tables, power, threshold
-from dpestim.exact_reals import Real
 from dpestim.privacy import ZCDP
 from dpestim.privacy.rounding import float_up
 from dpestim.records import record
@@ -96,6 +95,8 @@ class DiscreteGaussianLaw(NoiseLaw):
         return noise.discrete_gaussian(words, *self._arguments, out)
 
     def _settle(self, words, stream):
+        from dpestim.exact_reals import Real  # (ties are rare)
+
         lanes = lanes_of(words)
         z = signed(settle_digits(lanes[1:], *self._lanes, stream), lanes[0])
         if z is None:
