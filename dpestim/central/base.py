@@ -7,8 +7,8 @@ from numbers import Integral, Real
 import numpy as np
 
 from dpestim.base import PrivateEstimator
-from dpestim.inputs import Numbers
 from dpestim.inputs.declared import columns_seen, names_columns, settle_to
+from dpestim.inputs.public import is_column
 from dpestim.privacy import Neighbours, PrivacyGuarantee
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 
@@ -133,7 +133,7 @@ def checked_bounds(bounds, *, integers=False):
     """Return a public range as a pair of floats or ints; None stays None."""
     if bounds is None:
         return None
-    if isinstance(bounds, Numbers):
+    if is_column(bounds, "numbers"):
         bounds = bounds.low, bounds.high
     pair = isinstance(bounds, tuple | list | np.ndarray) and len(bounds) == 2
     kind = Integral if integers else (float, Real)

@@ -13,10 +13,6 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpestim.exact_reals import FIRST_DIGITS, MORE_DIGITS, Real
-
-__all__ = ["Real", "binary_digit", "exp_bounds", "exponential_tables", "power", "threshold"]
-
 #: Of powers that are multiplied up.
 _BITS = 192
 #: For so many numbers of digits a probability remembers its bounds; a third is needed once in some 2^64 comparisons.
@@ -65,6 +61,8 @@ def _contexts(n_digits):
 
 def threshold(probability, n_bits):
     """Return floor(probability * 2^n_bits): the first digits of an irrational number."""
+    from dpestim.exact_reals import FIRST_DIGITS, MORE_DIGITS  # (few first fits need digits)
+
     n_digits = FIRST_DIGITS
     while True:
         low, high = (math.floor(end * (1 << n_bits)) for end in probability(n_digits))

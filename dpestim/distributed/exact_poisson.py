@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dpestim.central.exact_bernoulli import Real, exp_bounds, threshold
+from dpestim.central.exact_bernoulli import exp_bounds, threshold
+from dpestim.exact_reals import Real
 from dpestim.records import record
 
 #: Bits of the fixed-point terms besides those that e^-mean takes: thresholds of 64 bits are hardly ever in doubt.

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpestim.central.exact_bernoulli import Real, exp_bounds, threshold
+from dpestim.central.exact_bernoulli import exp_bounds, threshold
 from dpestim.distributed.exact_poisson import PoissonCounts
-from dpestim.exact_reals import BitStream
+from dpestim.exact_reals import BitStream, Real
 from dpestim.records import record
 from dpestim.rng import Stage
 

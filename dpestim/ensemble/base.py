@@ -19,7 +19,6 @@ from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.progress import Progress, check_verbose
 from dpestim.rng import WordSource, check_random_state
 from dpestim.statistics.calibrated_noise import Answers
-from dpestim.summaries import refuse_too_many
 from dpestim.tree.columns import COLUMNS, BinnedColumns
 
 #: Bins of a column once they were counted, and codes of a side of a pair, at most; that for what is missing included.
@@ -167,6 +166,7 @@ class Boosting(BinnedColumns, CentralModel):
         """
         from dpestim.ensemble.parts import PartHistograms, forget  # (only who reads rows in parts asks for them)
         from dpestim.passes import Blueprint, CountRows, InProcesses
+        from dpestim.summaries import refuse_too_many
 
         epsilon, _ = self._check_parameters()
         if self._inferred() or self._fraction_of_edges():

@@ -12,7 +12,8 @@
                    `together.py`: those of an array of integers, all columns at once;
                    `integer_ranges.py`: declared integers in steps of 1, which need no table
 * `domains.py`     lists of categories as they are declared, and what can be learned from a column
-* `domain.py`      `Domain`: what is public of a table; its columns are in `kinds.py`, its files in `domain_files.py`
+* `domain.py`      `Domain`: what is public of a table; its columns are in `kinds.py`, bases in `public.py`, files in
+                   `domain_files.py`
 * `declared.py`    what was declared about columns, in every form, by name or place: the one reader of all estimators
 * `numbers.py`     tables of numbers; dates and durations are none
 * `sparse.py`      tables of which only entries are kept, for those estimators that take them
@@ -57,9 +58,10 @@ if TYPE_CHECKING:  # (what editors read: they do not run `lazy`)
     from dpestim.inputs.frames import as_array, category_rows, columns_of
     from dpestim.inputs.integer_ranges import integer_range, ranges_read_once
     from dpestim.inputs.key_value import check_pairs, read_pairs
-    from dpestim.inputs.kinds import Categories, Keys, Numbers, PublicColumns, Text
+    from dpestim.inputs.kinds import Categories, Keys, Numbers, Text
     from dpestim.inputs.labels import checked_classes, class_array, label_codes, target_numbers
     from dpestim.inputs.numbers import all_finite, bound_array, number_column, number_rows, refuse_infinite
+    from dpestim.inputs.public import PublicColumns
     from dpestim.inputs.sparse import SparseRows, is_sparse, sparse_rows
 
 __getattr__, __dir__ = lazy.attach(__name__, {
@@ -74,9 +76,10 @@ __getattr__, __dir__ = lazy.attach(__name__, {
     "frames": "as_array category_rows columns_of",
     "integer_ranges": "integer_range ranges_read_once",
     "key_value": "check_pairs read_pairs",
-    "kinds": "Categories Keys Numbers PublicColumns Text",
+    "kinds": "Categories Keys Numbers Text",
     "labels": "checked_classes class_array label_codes target_numbers",
     "numbers": "all_finite bound_array number_column number_rows refuse_infinite",
+    "public": "PublicColumns",
     "sparse": "SparseRows is_sparse sparse_rows",
 })
 

@@ -16,8 +16,8 @@ from numbers import Integral
 import numpy as np
 
 from dpestim.inputs.frames import refuse_parts
-from dpestim.inputs.kinds import KINDS, Categories, Keys, Numbers, PublicColumns, is_number
 from dpestim.inputs.numbers import bound_array
+from dpestim.inputs.public import PublicColumn, PublicColumns, is_column
 from dpestim.inputs.safe_errors import attempt
 
 #: What bounds may be, in messages; {} is the name of the parameter.
@@ -28,7 +28,7 @@ LISTS = ("{} must be a list with one list of values for each column, a dict such
 #: The largest absolute value of a bound, and the least width: squares of both, and sums of those, are floats.
 FARTHEST, CLOSEST = 1e140, 1e-140
 #: What a declaration by name, or of one column, may be.
-_NAMED = (dict, PublicColumns, *KINDS)
+_NAMED = (dict, PublicColumns, PublicColumn)
 
 
 def names_of_columns(X):
@@ -70,7 +70,7 @@ def pair_of(bounds, n_columns=None, names=None, *, name="bounds", same=False):
             raise ValueError(PAIR.format(name))
         lows, highs = (np.array(ends, float) for ends in zip(*pairs))
     else:
-        if isinstance(bounds, Numbers):
+        if is_column(bounds, "numbers"):
             bounds = bounds.low, bounds.high
         refuse_pairs(bounds, name)
         if not isinstance(bounds, tuple | list | np.ndarray) or len(bounds) != 2:
@@ -100,7 +100,11 @@ def _checked(lows, highs, n_columns, name, same):
 
 def has_numbers(bounds):
     """Tell whether bounds of a model that takes categories, too, are of any column at all."""
-    return not isinstance(bounds, PublicColumns) or bool(bounds.of_kind(Numbers))
+    if not isinstance(bounds, PublicColumns):
+        return True
+    from dpestim.inputs.kinds import Numbers  # (who declares a table has loaded it)
+
+    return bool(bounds.of_kind(Numbers))
 
 
 def refuse_pairs(bounds, name="bounds"):
@@ -142,7 +146,7 @@ def lists_of(categories, n_columns=None, names=None, *, name="categories", some=
             if place not in found and not some:
                 raise ValueError(f"{name} must have a list of values for {_called(place, names)}")
         return [found.get(place) for place in range(n_columns)]
-    if isinstance(categories, Categories):
+    if is_column(categories, "categories"):
         return [categories.all_values]
     if isinstance(categories, str) or not isinstance(categories, list | tuple) or not len(categories):
         raise ValueError(LISTS.format(name))
@@ -151,7 +155,7 @@ def lists_of(categories, n_columns=None, names=None, *, name="categories", some=
     if n_columns is not None and len(categories) != n_columns:
         raise ValueError(f"{name} must have a list of values for each of the {n_columns} columns, got "
                          f"{len(categories)}")
-    return [own.all_values if isinstance(own, Categories) else own for own in categories]
+    return [own.all_values if is_column(own, "categories") else own for own in categories]
 
 
 def by_place(declared, n_columns, names, name, read):
@@ -251,8 +255,10 @@ def _unnamed(own, keys, n_columns, name):
 
 def as_pair(value, where):
     """Return (low, high) of a column, None for one of another kind."""
-    if isinstance(value, KINDS):
-        return (value.low, value.high) if isinstance(value, Numbers) else None
+    from dpestim.inputs.kinds import is_number
+
+    if isinstance(value, PublicColumn):
+        return (value.low, value.high) if is_column(value, "numbers") else None
     if not isinstance(value, tuple | list | np.ndarray) or len(value) != 2 or not all(map(is_number, value)):
         raise ValueError(f"{where} must be a pair (low, high) of numbers")
     return tuple(float(bound_array(end, where)) for end in value)
@@ -260,8 +266,8 @@ def as_pair(value, where):
 
 def may_be_missing(value, where=""):
     """Tell whether numbers of a column may be missing: `Numbers` says so; None for a column of another kind."""
-    if isinstance(value, KINDS):
-        return value.missing if isinstance(value, Numbers) else None
+    if isinstance(value, PublicColumn):
+        return value.missing if is_column(value, "numbers") else None
     return False
 
 
@@ -274,7 +280,7 @@ def says_missing(*declared):
 
 def missing_of(bounds, n_columns, names=None):
     """Return the places of the columns of numbers of which `bounds` say that values may be missing, a frozenset."""
-    if isinstance(bounds, Numbers):
+    if is_column(bounds, "numbers"):
         return frozenset(range(n_columns) if bounds.missing else ())
     if not is_by_column(bounds):
         return frozenset()
@@ -284,8 +290,8 @@ def missing_of(bounds, n_columns, names=None):
 
 def as_list(value, where):
     """Return the values of a column, None for one of another kind."""
-    if isinstance(value, KINDS):
-        return value.all_values if isinstance(value, Categories) else None
+    if isinstance(value, PublicColumn):
+        return value.all_values if is_column(value, "categories") else None
     if value is None:
         return None
     if isinstance(value, str | bytes | dict) or not hasattr(value, "__len__"):
@@ -311,7 +317,7 @@ def classes_of(classes, name_of_y=None):
     """Return the classes that were declared: a list or an array; a dict or a `Domain` says it by the name of y."""
     if is_by_column(classes):
         return _of_target(classes, name_of_y, "classes", as_list, "a list of values")
-    return classes.all_values if isinstance(classes, Categories) else classes
+    return classes.all_values if is_column(classes, "categories") else classes
 
 
 def check_classes(classes):
@@ -354,14 +360,14 @@ def keys_of(keys, bounds=None, default=None):
     """
     for declared in (keys, bounds):
         if is_by_column(declared):
-            own = [column for _, column in declared.items() if isinstance(column, Keys)]
+            own = [column for _, column in declared.items() if is_column(column, "keys")]
             if len(own) != 1:
                 raise ValueError("keys must be a list, Keys(...), or a Domain with exactly one column of Keys")
             declared = own[0]
-        if isinstance(declared, Keys):
-            keys = declared.keys if keys is None or is_by_column(keys) or isinstance(keys, Keys) else keys
+        if is_column(declared, "keys"):
+            keys = declared.keys if keys is None or is_by_column(keys) or is_column(keys, "keys") else keys
             if bounds is None or (isinstance(bounds, tuple) and bounds == default) or is_by_column(bounds) or (
-                    isinstance(bounds, Keys)):
+                    is_column(bounds, "keys")):
                 bounds = declared.low, declared.high
     return list(keys) if isinstance(keys, tuple) else keys, bounds
 

@@ -10,8 +10,9 @@ from dpestim.inputs.categories import CategoryEncoder
 from dpestim.inputs.columns import is_missing, plain_values
 from dpestim.inputs.domains import learn_categories
 from dpestim.inputs.frames import as_array, columns_of, is_frame, refuse_containers
-from dpestim.inputs.kinds import Categories, Keys, Numbers, PublicColumns, Text, column_of
+from dpestim.inputs.kinds import Categories, Keys, Numbers, Text, column_of
 from dpestim.inputs.numbers import kind_of, series_numbers
+from dpestim.inputs.public import PublicColumns
 from dpestim.inputs.safe_errors import attempt
 from dpestim.privacy import Neighbours, PrivacyGuarantee, ambient
 from dpestim.privacy.config import get_config

@@ -4,12 +4,12 @@ import numpy as np
 
 from dpestim import inputs
 from dpestim.inputs.declared import shown
-from dpestim.inputs.kinds import Categories, Numbers, PublicColumns
+from dpestim.inputs.public import PublicColumns, is_column
 
 
 def block_of(column, name):
     """Return the names of the columns that one becomes."""
-    if isinstance(column, Numbers):
+    if is_column(column, "numbers"):
         # (another name than that of the raw column, by which a model with a domain tells the two apart)
         return [f"{name}_scaled", f"{name}_missing"] if column.missing else [f"{name}_scaled"]
     return [f"{name}_{'missing' if value is None else value}" for value in column.all_values]
@@ -17,12 +17,16 @@ def block_of(column, name):
 
 def width_of_block(column):
     """Return how many columns one becomes."""
-    return 1 + column.missing if isinstance(column, Numbers) else len(column.all_values)
+    return 1 + column.missing if is_column(column, "numbers") else len(column.all_values)
 
 
 def norm_of(n_columns):
     """Return the largest norm of an encoded row of so many columns, each of which adds 1 at most to its square."""
     return float(np.nextafter(np.sqrt(n_columns), np.inf))
+
+
+def _is_encoded(column):
+    return is_column(column, "numbers") or is_column(column, "categories")
 
 
 def encodable(domain, names, n_columns):
@@ -39,7 +43,7 @@ def encodable(domain, names, n_columns):
     if absent:
         raise ValueError(f"domain must have all columns of X, and lacks {shown(absent)}: declare these columns, or "
                          "leave them out of X")
-    wrong = [name for name in names if not isinstance(domain[name], Numbers | Categories)]
+    wrong = [name for name in names if not _is_encoded(domain[name])]
     if wrong:
         raise ValueError(f"columns of X must be numbers or categories: {shown(wrong)} must be left out of X")
     return list(names)
@@ -52,7 +56,7 @@ def norm_for(domain, n_features, target):
     """
     domain = domain if isinstance(domain, PublicColumns) else inputs.Domain(domain)
     widths = [width_of_block(column) for name, column in domain.items()
-              if isinstance(column, Numbers | Categories) and name != target]
+              if _is_encoded(column) and name != target]
     most = [0] + [-1] * n_features  # how many columns make a row of each width, at most
     for width in widths:
         for total in range(n_features, width - 1, -1):

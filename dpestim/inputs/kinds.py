@@ -8,18 +8,15 @@ from numbers import Real
 import numpy as np
 
 from dpestim.inputs.columns import is_missing
+from dpestim.inputs.public import PublicColumn
 from dpestim.records import record
 
 #: Types of categories that a file can hold.
 _VALUES = (str, bool, int, float, datetime.date)
 
 
-class PublicColumns:
-    """Base of `dpestim.Domain`, for who asks whether something is one: without a domain its module is not loaded."""
-
-
 @record
-class Numbers:
+class Numbers(PublicColumn):
     """A column of numbers within public bounds.
 
     Parameters
@@ -68,7 +65,7 @@ class Numbers:
 
 
 @record(eq=False)
-class Categories:
+class Categories(PublicColumn):
     """A column of public categories.
 
     Parameters
@@ -138,7 +135,7 @@ class Categories:
 
 
 @record
-class Text:
+class Text(PublicColumn):
     """A column of strings of any content.
 
     Parameters
@@ -175,7 +172,7 @@ class Text:
 
 
 @record(eq=False)
-class Keys:
+class Keys(PublicColumn):
     """A column whose cells are sets of (key, value) pairs, such as ratings of films.
 
     Parameters
@@ -222,12 +219,11 @@ class Keys:
 
 
 #: All kinds of columns.
-KINDS = (Numbers, Categories, Text, Keys)
 
 
 def column_of(declared):
     """Return a column from its short form: (low, high) is `Numbers`, a list or an array of values `Categories`."""
-    if isinstance(declared, KINDS):
+    if isinstance(declared, PublicColumn):
         return declared
     if isinstance(declared, tuple) and len(declared) == 2 and all(map(is_number, declared)):
         return Numbers(*declared)

@@ -1,6 +1,6 @@
 """Units of columns: what the domains that were given to an estimator say of them."""
 
-from dpestim.inputs.kinds import PublicColumns
+from dpestim.inputs.public import PublicColumns
 
 #: Types of parameters that hold no domain: most estimators have no others.
 _PLAIN = (float, int, str, bool, type(None))

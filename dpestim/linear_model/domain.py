@@ -1,9 +1,10 @@
 """Linear models of a declared table: bounds of raw numbers, or the norm of rows that a `DomainEncoder` made."""
 
 from dpestim import inputs
-from dpestim.inputs import Numbers, PublicColumns, pair_of
+from dpestim.inputs import PublicColumns, pair_of
 from dpestim.inputs.declared import shown
 from dpestim.inputs.encoded import norm_for
+from dpestim.inputs.public import is_column
 from dpestim.inputs.scaled import Scale
 from dpestim.models import PrivateModel
 
@@ -60,7 +61,7 @@ class OfDomain(PrivateModel):
         domain = inputs.Domain(self.domain)
         if names is None or not all(name in domain for name in names):
             return None
-        others = [name for name in names if not isinstance(domain[name], Numbers)]
+        others = [name for name in names if not is_column(domain[name], "numbers")]
         if others:
             raise ValueError(f"columns of X must be numbers, and {shown(others)} are categories of domain: put "
                              "dpestim.preprocessing.DomainEncoder(domain) before the model, such as\n"

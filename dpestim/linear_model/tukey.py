@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim.central.additive.discrete_laplace import law_of_rate
 from dpestim.central.base import LEAST_EPSILON, checked_delta
-from dpestim.central.exact_bernoulli import Real, exp_bounds
+from dpestim.central.exact_bernoulli import exp_bounds
 from dpestim.central.model import CentralRegressor
 from dpestim.central.stability.distance_test import is_far, least_threshold
-from dpestim.exact_reals import BitStream
+from dpestim.exact_reals import BitStream, Real
 from dpestim.inputs import bound_array, target_numbers
 from dpestim.linear_model.domain import OfDomain
 from dpestim.privacy.exact import canonical_epsilon, exp_upper

@@ -14,7 +14,6 @@ from typing import ClassVar
 import numpy as np
 
 from dpestim.privacy.rounding import OUTWARD, amount, float_down, float_up, log_constant
-from dpestim.privacy.text import bound
 from dpestim.records import record
 
 _LOOSE = 1e-9
@@ -38,6 +37,8 @@ class Curve:
     @property
     def face(self):
         """What it promises, in words."""
+        from dpestim.privacy.text import bound  # (only who reads it needs numbers as text)
+
         return "known privacy losses" if self.rho is None else f"{bound(self.rho)}-concentrated privacy"
 
     def cgf(self, t):

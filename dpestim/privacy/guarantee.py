@@ -9,7 +9,6 @@ from dpestim.privacy.curve import Curve
 from dpestim.privacy.exact import canonical_amount, exp_upper
 from dpestim.privacy.neighbours import Neighbours
 from dpestim.privacy.rounding import amount
-from dpestim.privacy.text import bound, odds
 from dpestim.privacy.trust import Parties
 from dpestim.records import record
 from dpestim.tables import Table
@@ -276,6 +275,8 @@ class PrivacyGuarantee(Table):
         """Return what holds under the relaxation, a sentence, where that is less."""
         if self.relaxation is None or not self.relaxed_epsilon < self.epsilon:
             return ""
+        from dpestim.privacy.text import bound  # (only who reads the sentence needs numbers as text)
+
         return f" Under the relaxation {self.relaxation} epsilon is {bound(self.relaxed_epsilon)}."
 
     @property
@@ -316,6 +317,8 @@ class PrivacyGuarantee(Table):
 
     def _sentence(self):
         """Return what the face says, and the curve."""
+        from dpestim.privacy.text import bound, odds
+
         eps = bound(self.epsilon)
         what = f"({eps}, {bound(self.delta)})" if self.delta else eps
         also = f" and {self.curve.face}" if self.curve and self.delta else ""

@@ -13,7 +13,7 @@ from dpestim.central.additive.discrete_laplace import digit_laws, lanes_of, sign
 from dpestim.central.additive.law import NoiseLaw, settle_digits
 from dpestim.central.additive.mechanism import AdditiveMechanism
 from dpestim.central.additive.normal import discrete_sigma, upper_tail
-from dpestim.central.exact_bernoulli import Real, exp_bounds, exponential_tables, power, threshold
+from dpestim.central.exact_bernoulli import exp_bounds, exponential_tables, power, threshold
 from dpestim.privacy import ZCDP
 from dpestim.privacy.rounding import float_up
 from dpestim.records import record
@@ -95,6 +95,8 @@ class DiscreteGaussianLaw(NoiseLaw):
         return noise.discrete_gaussian(words, *self._arguments, out)
 
     def _settle(self, words, stream):
+        from dpestim.exact_reals import Real  # (ties are rare)
+
         lanes = lanes_of(words)
         z = signed(settle_digits(lanes[1:], *self._lanes, stream), lanes[0])
         if z is None:

@@ -13,7 +13,7 @@ from dpestim import accounting
 from dpestim._core import noise
 from dpestim.central.additive.law import NoiseLaw
 from dpestim.central.additive.normal import analytic_ratio, classic_ratio, upper_tail
-from dpestim.central.exact_bernoulli import Real, exp_bounds, exponential_tables
+from dpestim.central.exact_bernoulli import exp_bounds, exponential_tables
 from dpestim.privacy import ZCDP
 from dpestim.privacy.rounding import float_up
 from dpestim.records import record
@@ -75,6 +75,8 @@ class RoundedGaussianLaw(NoiseLaw):
         return noise.rounded_gaussian(words, _INTEGER_THRESHOLDS, *self._factor, _SLACK, exponential_tables(), out)
 
     def _settle(self, words, stream):
+        from dpestim.exact_reals import Real  # (ties are rare)
+
         whole, x, coin = Real(stream, words[0] >> 1, 63), Real(stream, words[1], 64), Real(stream, words[2], 64)
         k = 0
         while not whole.is_below(_at_most(k)):

@@ -21,8 +21,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpestim.central.exact_bernoulli import Real
-from dpestim.exact_reals import BitStream
 from dpestim.privacy.curve import Curve
 from dpestim.privacy.rounding import float_up
 from dpestim.records import record
@@ -197,6 +195,8 @@ class NoiseStream:
                 done, filled = done + decided, filled + written
                 if done < n and filled < size:
                     if self._ties is None:  # (a reader reuses its buffers)
+                        from dpestim.exact_reals import BitStream  # (ties are rare)
+
                         self._ties = BitStream(self._source.reader(), self._column + 1, 0)
                     z = law._settle(words[done * per : (done + 1) * per].tolist(), self._ties)
                     if z is not None:
@@ -216,6 +216,8 @@ class NoiseStream:
 
 def settle_digits(lanes, probabilities, overflow, stream):
     """Return the geometric number whose n digits show `probabilities`, and every 2^n more of it `overflow`."""
+    from dpestim.exact_reals import Real  # (ties are rare)
+
     number = sum(
         Real(stream, lane, 32).is_below(probability) << k
         for k, (lane, probability) in enumerate(zip(lanes, probabilities))

@@ -11,7 +11,8 @@ from dpestim._core import noise
 from dpestim.central.additive.discrete_laplace import digit_laws, lanes_of, signed
 from dpestim.central.additive.law import NoiseLaw, settle_digits
 from dpestim.central.additive.mechanism import AdditiveMechanism
-from dpestim.central.exact_bernoulli import Real, exp_bounds, threshold
+from dpestim.central.exact_bernoulli import exp_bounds, threshold
+from dpestim.exact_reals import Real
 from dpestim.records import record
 
 _MOST_BITS = 62  # of a number

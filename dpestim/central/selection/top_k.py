@@ -8,10 +8,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpestim.central.exact_bernoulli import Real, exp_bounds
+from dpestim.central.exact_bernoulli import exp_bounds
 from dpestim.central.selection.choice import ChoiceLaw, SelectionMechanism, shared_out
 from dpestim.central.selection.weights import draw, propose, upper_weights
-from dpestim.exact_reals import BitStream
+from dpestim.exact_reals import BitStream, Real
 from dpestim.records import record
 
 #: Pairs of a position and a candidate that `joint` sorts, at most; sequences whose exact law is stated.

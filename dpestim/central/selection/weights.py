@@ -12,7 +12,8 @@ from functools import lru_cache
 import numpy as np
 
 from dpestim._core import choice
-from dpestim.central.exact_bernoulli import Real, exp_bounds, exponential_tables
+from dpestim.central.exact_bernoulli import exp_bounds, exponential_tables
+from dpestim.exact_reals import Real
 
 #: Bits of the integer for the weight 1; what integers may exceed weights by; the exponent from which on 1 will do.
 BITS, ERROR, FAR = 56, 5, 40

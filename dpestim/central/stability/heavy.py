@@ -23,7 +23,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpestim.central.exact_bernoulli import Real, power
+from dpestim.central.exact_bernoulli import power
+from dpestim.exact_reals import Real
 from dpestim.privacy.exact import exp_lower, exp_upper
 from dpestim.records import record
 

@@ -8,9 +8,10 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from dpestim.exceptions import PrivacyLeakWarning
-from dpestim.inputs import Numbers, all_finite, in_order, is_by_column, number_rows, refuse_infinite
+from dpestim.inputs import all_finite, in_order, is_by_column, number_rows, refuse_infinite
 from dpestim.inputs.declared import says_missing
 from dpestim.inputs.numbers import DECLARE, OR_FILL
+from dpestim.inputs.public import is_column
 from dpestim.local.client import Client
 from dpestim.local.coded import pair_of
 from dpestim.local.columns import Columns, column_names
@@ -48,7 +49,7 @@ class NumberClient(Client):
             n_columns = len(pairs)  # (one entry by place is not one for all columns)
         if n_columns is None:
             n_columns = max(len(pair_of(v, name, None)[0]) for v, name in self._known_columns() if v is not None)
-        if isinstance(bounds, Numbers):
+        if is_column(bounds, "numbers"):
             more = {"missing": [bounds.missing] * n_columns}
         for value, name in self._known_columns()[1:]:
             if is_by_column(value) and in_order(value, "pairs", names, name=name)[0] != keys:

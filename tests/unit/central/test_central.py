@@ -33,8 +33,8 @@ from dpestim.central.additive.normal import (
 )
 from dpestim.central.additive.snapping import SnappingLaw, log, uniform
 from dpestim.central.additive.staircase import StaircaseLaw
-from dpestim.central.exact_bernoulli import Real, binary_digit, exp_bounds, exponential_tables, power, threshold
-from dpestim.exact_reals import BitStream
+from dpestim.central.exact_bernoulli import binary_digit, exp_bounds, exponential_tables, power, threshold
+from dpestim.exact_reals import BitStream, Real
 from dpestim.exceptions import BudgetExceededError
 from dpestim.privacy.curve import ConcentratedLaw, curve_delta
 from dpestim.privacy.exact import canonical_epsilon, exp_lower, exp_upper
