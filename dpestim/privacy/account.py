@@ -88,6 +88,11 @@ class State:
         return State(self.layout, self.terms, self.relation, self.budget, everybody, label, number, head, self.version,
                      written)
 
+    def repeated(self, repeats):
+        """Return the state after what `dpestim._core.entry` entered."""
+        everybody = (Fraction(*repeats.total), *self.everybody[1:])
+        return self.after(repeats.length, repeats.head, everybody, self.label, self.texts(everybody, self.label))
+
     def texts(self, everybody, label):
         """Return these amounts as texts."""
         if not self.written:
@@ -201,12 +206,16 @@ def verify(state, rows, totals, path):
 
 def link(head, number, row):
     """Return the hash of an entry, which names the one before it."""
-    # (the text is that of json.dumps for the whole list, in a third of the time)
-    written = [_quoted(value) if type(value) is str else str(value) if type(value) is int else
-               "null" if value is None else json.dumps(value) for value in (head, number, *row)]
     found = _SHA256.copy()  # (a new one would have the library look for its code)
-    found.update(f"[{', '.join(written)}]".encode())
+    found.update(f"[{hashed((head, number, *row))}]".encode())
     return found.hexdigest()
+
+
+def hashed(values):
+    """Return values of an entry as they are hashed."""
+    # (the text is that of json.dumps for the whole list, in a third of the time)
+    return ", ".join([_quoted(value) if type(value) is str else str(value) if type(value) is int else
+                      "null" if value is None else json.dumps(value) for value in values])
 
 
 def _first(state):

@@ -43,6 +43,7 @@ class Entering:
 
     def __init__(self, file, state, path, users, reservations=()):
         self.file, self.state, self.path, self.users, self.reservations = file, state, path, users, reservations
+        self.written = None  # (row without number and hash, amounts) of a release
 
     def enter(self, kind, guarantee=_NOTHING, estimator="", n_rows=None, columns=()):
         """Enter a release, or what costs nothing; return its number, or raise BudgetExceededError."""
@@ -145,6 +146,7 @@ class Entering:
         )
         length = state.length + 1
         head = account.link(state.head, length, row)
+        self.written = (row, charged) if kind == RELEASE else None
         file.execute(layout.insert, (length, *row, head))
         file.execute(f"PRAGMA user_version = {length}")
         self.state = state.after(length, head, everybody, label, after)

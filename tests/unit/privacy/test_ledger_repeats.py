@@ -1,0 +1,308 @@
+"""A release that is entered again by the kernel: the same rows, and every check that the other way makes."""
+
+import dataclasses
+import hashlib
+import math
+import os
+import shutil
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+import pytest
+
+from dpestim._core import entry
+from dpestim.accounting import BudgetExceededError, Ledger, LedgerError
+from dpestim.privacy import Neighbours, PrivacyGuarantee, ambient, store
+
+TENTH = PrivacyGuarantee(Fraction(1, 10))
+CHARGE = {"estimator": "GRR", "n_rows": 7, "columns": ("a", 'ö "b"')}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "budget.sqlite"
+
+
+def repeated(path, budget=100, times=3, durability="fast", **terms):
+    """Return a ledger whose next charge is the kernel's, and its connection."""
+    ledger = Ledger(budget, path=path, durability=durability, **terms)
+    for _ in range(times):
+        ledger.charge(TENTH, **CHARGE)
+    file = store.opened(ledger.path)
+    assert file.repeats.length == times
+    return ledger, file
+
+
+def test_hashes_and_times_are_those_of_the_library():
+    for n in (*range(200), 1000):
+        assert entry.sha256(bytes(range(256)) * 4 + n * b"x") == hashlib.sha256(
+            bytes(range(256)) * 4 + n * b"x").hexdigest()
+    days = [k * 86_399 + 951_782_400 for k in range(0, 300_000, 37)]  # from 29 February 2000
+    for seconds in (946_684_800, *days, 32_503_679_999):
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds, microseconds=seconds % 7)
+        assert entry.time_text(seconds, 1000 * (seconds % 7)) == at.isoformat(timespec="microseconds")
+    assert entry.time_text(946_684_799, 0) is entry.time_text(32_503_680_000, 0) is None
+
+
+@pytest.mark.parametrize("guarantee", [
+    TENTH, PrivacyGuarantee(Fraction(2)), PrivacyGuarantee(Fraction(1, 3), model="central",
+                                                           neighbours=Neighbours.SUBSTITUTION, seeded=True),
+    PrivacyGuarantee(Fraction(1, 8), model="central", neighbours=Neighbours.ADD_REMOVE, seeded=None)])
+@pytest.mark.parametrize("budget", [20, math.inf])
+def test_rows_are_those_of_the_other_way(tmp_path, guarantee, budget):
+    found = []
+    for name in ("repeated", "always new"):
+        ledger = Ledger(budget, path=tmp_path / name, durability="fast")
+        for number, n_rows in enumerate((7, 8, 0, None, 2**31 - 1, 2**40, 3, 4, 5), 1):
+            equal = PrivacyGuarantee(Fraction(*guarantee.epsilon.as_integer_ratio()), Fraction(0), guarantee.model,
+                                     guarantee.neighbours, guarantee.seeded)
+            if name == "always new" and number > 1:
+                store.opened(ledger.path).last = None
+            assert ledger.charge(equal if number % 2 else guarantee, **CHARGE | {"n_rows": n_rows}) == number
+        assert (store.opened(ledger.path).repeats is not None) == (name == "repeated")
+        ledger.verify()
+        entries = ledger.entries()
+        times = [(each.pop("time"), each.pop("hash"))[0] for each in entries]
+        assert times == sorted(times)
+        assert all(datetime.fromisoformat(time).tzinfo for time in times)
+        found.append((entries, ledger.spent(), ledger.remaining(), len(ledger)))
+    assert found[0] == found[1]
+
+
+def test_the_two_ways_go_on_from_each_other(path):
+    ledger, file = repeated(path)
+    other, total = PrivacyGuarantee(Fraction(1, 7)), Fraction(3, 10)
+    for guarantee in (TENTH, other, other, other, other, TENTH, TENTH, TENTH, other, TENTH):
+        ledger.charge(guarantee, **CHARGE)
+        total += guarantee.epsilon
+        assert ledger.spent().epsilon == total
+    ledger.record_score()
+    for _ in range(3):
+        ledger.charge(TENTH, **CHARGE)
+    assert ledger.spent().epsilon == total + Fraction(3, 10)
+    assert len(ledger) == 17
+    assert file.repeats is not None
+    Ledger.open(path).verify()
+
+
+def test_another_release_is_entered_as_what_it_is(path):
+    ledger, _ = repeated(path)
+    changes = (("model", "central", "central"), ("seeded", True, "yes"), ("epsilon", Fraction(1, 5), Fraction(1, 5)),
+               ("neighbours", Neighbours.SUBSTITUTION, "substitution"))
+    for k, (key, value, shown) in enumerate(changes):
+        ledger.charge(TENTH, **CHARGE)
+        ledger.charge(TENTH, **CHARGE)
+        ledger.charge(dataclasses.replace(TENTH, **{key: value}), **CHARGE)
+        assert ledger.entries()[-1][key] == shown
+        assert len(ledger) == 6 + 3 * k
+    others = [CHARGE | change for change in ({"estimator": "OUE"}, {"n_rows": 8}, {"n_rows": None}, {"columns": ("a",)},
+                                             {"columns": ("a", "c")}, {"columns": ["a", 1]}, {"n_rows": True})]
+    for other in others:
+        ledger.charge(TENTH, **CHARGE)
+        ledger.charge(TENTH, **CHARGE)
+        ledger.charge(TENTH, **other)
+        row = ledger.entries()[-1]
+        assert row["estimator"] == other["estimator"]
+        assert row["n_rows"] == other["n_rows"]
+        assert list(row["columns"]) == [str(name) for name in other["columns"]]
+    ledger.verify()
+
+
+@pytest.mark.parametrize("durability", ["full", "fast"])
+def test_the_budget_is_never_exceeded(path, durability):
+    ledger, _ = repeated(path, 1, durability=durability)
+    for number in range(4, 11):
+        assert ledger.charge(TENTH, **CHARGE) == number
+    for _ in range(3):
+        with pytest.raises(BudgetExceededError, match="0 of 1 is left"):
+            ledger.charge(TENTH, **CHARGE)
+    assert len(ledger) == 10
+    assert not ledger.remaining().epsilon
+    ledger.verify()
+
+
+def test_numbers_of_more_than_31_bits_are_left_to_the_other_way(path):
+    ledger, total = Ledger(1, path=path, durability="fast"), 0
+    for below in (2**30, 2**30 - 1, 3**19, 3**20, 5**13, 2**31 - 1, 2**31, 2**70):
+        guarantee = PrivacyGuarantee(Fraction(1, below))
+        for _ in range(4):
+            ledger.charge(guarantee)
+            total += guarantee.epsilon
+        assert ledger.spent().epsilon == total
+    ledger.verify()
+
+
+def test_labels_reservations_and_audits_go_the_other_way(path):
+    ledger, file = repeated(path, 1)
+    ledger.for_users("north").charge(TENTH, **CHARGE)
+    assert ledger.entries()[-1]["users"] == "north"
+    assert file.repeats is None
+    for _ in range(3):  # what a label has is added to what everybody has
+        ledger.charge(TENTH, **CHARGE)
+    assert file.repeats is None
+    assert ledger.remaining().epsilon == Fraction(3, 10)
+
+    ledger, file = repeated(path.with_suffix(".second"), 1)
+    with ledger.reserve([TENTH, TENTH]):
+        ledger.charge(TENTH, **CHARGE)
+        assert ledger.remaining().epsilon == Fraction(5, 10)
+    assert ledger.remaining().epsilon == Fraction(6, 10)
+    with ledger.reserve([TENTH]) as handle:
+        for _ in range(2):
+            ledger.charge(PrivacyGuarantee(0), **CHARGE)
+        handle.charge(TENTH, **CHARGE)
+    assert ledger.remaining().epsilon == Fraction(5, 10)
+
+    ledger, _ = repeated(path.with_suffix(".third"), 1)
+    with ambient.audited(), pytest.raises(LedgerError, match="audit"):
+        ledger.charge(TENTH, **CHARGE)
+    assert len(ledger) == 3
+
+
+def gone(path, moved):
+    shutil.move(path, moved)
+
+
+def replaced(path, moved):
+    Ledger(100, path=moved)
+    shutil.copy(moved, f"{moved}.new")
+    os.replace(f"{moved}.new", path)
+
+
+def shortened(path, _):
+    os.truncate(path, os.path.getsize(path) - 4096)
+
+
+def logged(path, _):
+    with open(f"{path}-wal", "w"):
+        pass
+
+
+def statement(text):
+    def change(path, _):
+        connection = sqlite3.connect(path)
+        connection.executescript(text)
+        connection.close()
+    return change
+
+
+@pytest.mark.parametrize(("change", "words"), [
+    (gone, "missing"), (replaced, "replaced by another ledger"), (shortened, "damaged"), (logged, "WAL"),
+    (statement("PRAGMA journal_mode=WAL; CREATE TABLE x (y)"), "WAL|another program"),
+    (statement("CREATE TRIGGER undo AFTER INSERT ON entries BEGIN DELETE FROM entries; END"), "another program"),
+    (statement("DELETE FROM entries WHERE number = 40"), "lost entries"),
+    (statement("PRAGMA user_version = 3"), "lost entries"),
+    (statement("UPDATE terms SET uuid = 'x'"), "replaced by another ledger"),
+    (statement("UPDATE entries SET everybody_epsilon = 'few' WHERE number = 40"), "damaged")])
+def test_what_others_did_to_the_file_is_noticed(path, tmp_path, change, words):
+    ledger, _ = repeated(path, times=40)
+    change(ledger.path, str(tmp_path / "moved"))
+    with pytest.raises(LedgerError, match=words):
+        ledger.charge(TENTH, **CHARGE)
+
+
+def test_what_others_entered_counts(path):
+    """... also what another process enters, whose account says more than this one knows."""
+    ledger, _ = repeated(path, 1)
+    connection, other = sqlite3.connect(path), Ledger(1, path=path.with_suffix(".other"), durability="fast")
+    other.charge(TENTH)
+    connection.execute("UPDATE entries SET everybody_epsilon = '1' WHERE number = 3")
+    connection.commit()
+    connection.close()
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(TENTH, **CHARGE)
+
+
+def test_an_object_that_is_not_the_files_any_more_enters_nothing(path):
+    """As in a thread that waited for the lock while another one entered something else."""
+    ledger, file = repeated(path, 1)
+    old = file.repeats
+    ledger.charge(PrivacyGuarantee(Fraction(1, 2)))
+    assert not old.enter(ledger, TENTH, *CHARGE.values())
+    assert len(ledger) == 4
+    ledger, file = repeated(path.with_suffix(".second"), 1)
+    old = file.repeats
+    store._disconnect(ledger.path)
+    assert not old.enter(ledger, TENTH, *CHARGE.values())
+    assert len(ledger) == 3
+
+
+class Statements:
+    """Statements of a connection, before one of which something else happens."""
+
+    def __init__(self, file):
+        self.execute, self.before, file.execute = file.execute, {}, self
+
+    def __call__(self, text, *arguments):
+        happens = self.before.pop(text.split()[0], None)
+        if happens is not None:
+            happens()
+        return self.execute(text, *arguments)
+
+
+def watched(path):
+    ledger = Ledger(1, path=path, durability="fast")
+    ledger.charge(PrivacyGuarantee(0))
+    statements = Statements(store.opened(ledger.path))
+    for _ in range(2):
+        ledger.charge(TENTH, **CHARGE)
+    assert store.opened(ledger.path).repeats is not None
+    return ledger, statements
+
+
+@pytest.mark.parametrize("inner", [TENTH, PrivacyGuarantee(Fraction(1, 2))])
+def test_what_a_finalizer_enters_before_the_lock_is_taken_counts(path, inner):
+    ledger, statements = watched(path)
+    statements.before["BEGIN"] = lambda: ledger.charge(inner, **CHARGE)
+    ledger.charge(TENTH, **CHARGE)
+    assert ledger.spent().epsilon == Fraction(3, 10) + inner.epsilon
+    assert len(ledger) == 5
+    ledger.verify()
+
+
+@pytest.mark.parametrize("place", ["PRAGMA", "INSERT", "COMMIT"])
+def test_what_is_entered_in_the_middle_ends_the_outer_one(path, place):
+    ledger, statements = watched(path)
+    statements.before[place] = lambda: ledger.charge(PrivacyGuarantee(Fraction(1, 2)))
+    with pytest.raises(LedgerError, match="signal handler"):
+        ledger.charge(TENTH, **CHARGE)
+    assert ledger.spent().epsilon == Fraction(7, 10)
+    assert len(ledger) == 4
+    ledger.verify()
+
+
+@pytest.mark.parametrize(("error", "raised"), [(KeyboardInterrupt, KeyboardInterrupt), (MemoryError, MemoryError),
+                                           (sqlite3.OperationalError("database is locked"), LedgerError),
+                                           (sqlite3.DatabaseError("malformed"), LedgerError)])
+@pytest.mark.parametrize("place", ["BEGIN", "PRAGMA", "INSERT", "COMMIT"])
+def test_an_error_undoes_an_entry(path, place, error, raised):
+    ledger, statements = watched(path)
+
+    def fail():
+        raise error
+
+    statements.before[place] = fail
+    with pytest.raises(raised):
+        ledger.charge(TENTH, **CHARGE)
+    with ThreadPoolExecutor(1) as pool:  # (the lock is free)
+        assert pool.submit(ledger.charge, TENTH, **CHARGE).result() == 4
+    assert ledger.spent().epsilon == Fraction(3, 10)
+    ledger.verify()
+
+
+def test_threads_and_forks_enter_in_one_account(path):
+    ledger, _ = repeated(path)
+    with ThreadPoolExecutor(4) as pool:
+        numbers = list(pool.map(lambda _: ledger.charge(TENTH, **CHARGE), range(60)))
+    assert sorted(numbers) == list(range(4, 64))
+    for _ in range(2):
+        if hasattr(os, "fork"):
+            child = os.fork()
+            if not child:
+                os._exit(int(ledger.charge(TENTH, **CHARGE) != len(ledger)))
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        ledger.charge(TENTH, **CHARGE)
+    assert ledger.spent().epsilon == Fraction(len(ledger), 10)
+    ledger.verify()
