@@ -121,8 +121,9 @@ def suspicious(path):
 def read_state(file, path):
     """Return the state after the last entry; that of the last time where nobody else has written since."""
     version = file.execute("PRAGMA data_version").fetchone()[0]
-    if file.known is not None and file.known.version == version:
-        return file.known
+    known = file.known
+    if known is not None and known.version == version:
+        return known
     with suspicious(path):
         found = file.execute("SELECT * FROM terms")
         names, row = tuple(column[0] for column in found.description), found.fetchone() or (None,)

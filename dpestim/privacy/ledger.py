@@ -287,7 +287,7 @@ class Ledger(Handle, ShownLedger):
         entering = Entering(file, self._state(file), self.path, self.users, self._draws_on())
         found = use(entering, *arguments)
         file.known = entering.state
-        if use is Entering.enter:
+        if use is Entering.enter and not self.users:
             repeats.note(file, self, entering, arguments[1:], _longest)
         return found, entering.state.length
 

@@ -28,18 +28,16 @@ def note(file, ledger, entering, release, longest):
     longest : dict
         (path, UUID) -> the most entries that this process has seen.
     """
-    before, file.last = file.last, _entered(ledger, entering, *release)
-    if file.last is not None and before == file.last:
+    row, _ = entering.written
+    before, file.last = file.last, row[1 : -len(entering.state.layout.after) - 1]  # (to the number of rows)
+    if before == file.last and _is_plain(entering, *release):
         file.repeats = _repeats(file, ledger, entering, release, longest)
 
 
-def _entered(ledger, entering, guarantee, estimator, n_rows, columns):
-    """Return what is the same in a row when a release is entered again; None where who asks could change it."""
-    if (entering.written is None or ledger.users or entering.reservations or type(estimator) is not str
-            or type(columns) is not tuple or not all(type(name) is str for name in columns)):
-        return None
-    row, _ = entering.written
-    return row[1 : len(row) - len(entering.state.layout.after) - 1]
+def _is_plain(entering, guarantee, estimator, n_rows, columns):
+    """Tell whether the kernel can see by what is passed that a release is entered as this one was."""
+    return (not entering.reservations and type(estimator) is str and type(columns) is tuple
+            and all(type(name) is str for name in columns))
 
 
 def _repeats(file, ledger, entering, release, longest):

@@ -306,3 +306,37 @@ def test_threads_and_forks_enter_in_one_account(path):
         ledger.charge(TENTH, **CHARGE)
     assert ledger.spent().epsilon == Fraction(len(ledger), 10)
     ledger.verify()
+
+
+def test_a_copy_in_the_files_place_is_what_is_charged(path, tmp_path):
+    ledger, _ = repeated(path, times=40)
+    shutil.copy(path, tmp_path / "copy")
+    os.replace(tmp_path / "copy", path)
+    ledger.charge(TENTH, **CHARGE)
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT COUNT(*) FROM entries").fetchone() == (41,)
+    connection.close()
+
+
+def test_an_older_copy_and_a_handle_of_another_ledger_are_noticed(path):
+    ledger, _ = repeated(path)
+    older = path.read_bytes()
+    for _ in range(2):
+        ledger.charge(TENTH, **CHARGE)
+    path.write_bytes(older)  # in place
+    with pytest.raises(LedgerError, match="older copy"):
+        ledger.charge(TENTH, **CHARGE)
+    ledger, _ = repeated(path.with_suffix(".second"))
+    with pytest.raises(LedgerError, match="another ledger"):
+        Ledger._handle(ledger.path, "other", "", "fast").charge(TENTH, **CHARGE)
+
+
+def test_a_transaction_that_was_left_and_a_reservation_of_another_process(path):
+    ledger, file = repeated(path, 1)
+    file.execute("BEGIN IMMEDIATE")  # as if an interrupt came
+    assert ledger.charge(TENTH, **CHARGE) == 4
+    number = ledger._entered(lambda entering: entering.reserve([TENTH], ""))
+    assert ledger.charge(TENTH, **CHARGE) == 6
+    assert ledger.charge(TENTH, **CHARGE) == 7
+    Ledger._handle(ledger.path, ledger.uuid, "", "fast", (number,)).charge(TENTH, **CHARGE)
+    assert ledger.remaining().epsilon == Fraction(3, 10)
