@@ -83,15 +83,15 @@ class State:
     version: int | None = None  # SQLite's data_version: what a connection knows holds until another one has written
     written: list | tuple = ()  # texts of everybody and label: an entry changes few of them
 
-    def after(self, number, head, everybody, label, written=()):
+    def after(self, length, head, everybody, label, written=()):
         """Return the state after an entry."""
-        return State(self.layout, self.terms, self.relation, self.budget, everybody, label, number, head, self.version,
+        return State(self.layout, self.terms, self.relation, self.budget, everybody, label, length, head, self.version,
                      written)
 
-    def repeated(self, repeats):
+    def plainly(self, entries):
         """Return the state after what `dpestim._core.entry` entered."""
-        everybody = (Fraction(*repeats.total), *self.everybody[1:])
-        return self.after(repeats.length, repeats.head, everybody, self.label, self.texts(everybody, self.label))
+        everybody = (number(entries.total), *self.everybody[1:])
+        return self.after(entries.length, entries.head, everybody, self.label, self.texts(everybody, self.label))
 
     def texts(self, everybody, label):
         """Return these amounts as texts."""
@@ -207,16 +207,12 @@ def verify(state, rows, totals, path):
 
 def link(head, number, row):
     """Return the hash of an entry, which names the one before it."""
-    found = _SHA256.copy()  # (a new one would have the library look for its code)
-    found.update(f"[{hashed((head, number, *row))}]".encode())
-    return found.hexdigest()
-
-
-def hashed(values):
-    """Return values of an entry as they are hashed."""
     # (the text is that of json.dumps for the whole list, in a third of the time)
-    return ", ".join([_quoted(value) if type(value) is str else str(value) if type(value) is int else
-                      "null" if value is None else json.dumps(value) for value in values])
+    written = [_quoted(value) if type(value) is str else str(value) if type(value) is int else
+               "null" if value is None else json.dumps(value) for value in (head, number, *row)]
+    found = _SHA256.copy()  # (a new one would have the library look for its code)
+    found.update(f"[{', '.join(written)}]".encode())
+    return found.hexdigest()
 
 
 def _first(state):

@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from dpestim.exceptions import LedgerError
-from dpestim.privacy import account, ambient, repeats
+from dpestim.privacy import account, ambient
 from dpestim.privacy.account import LAYOUTS, RELEASE, SCORE, number, signed, text
 from dpestim.privacy.composition import COMPOSITIONS
 from dpestim.privacy.detaching import detached
-from dpestim.privacy.entering import Entering, reserved
+from dpestim.privacy.entering import Entering, plain_entries, reserved
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.guarantee import PrivacyGuarantee
 from dpestim.privacy.handles import Handle
@@ -46,7 +46,7 @@ class Ledger(Handle, ShownLedger):
     may concern anybody and are added to every label. A finite ledger refuses a release without a guarantee.
 
     **Complexity.** A charge takes about 1 ms, mostly for the disk (``durability="full"``), or about 0.2 ms
-    (``"fast"``), for any number of entries; less where a release is like the last one. Opening verifies every entry.
+    (``"fast"``), for any number of entries. Opening verifies every entry.
 
     Parameters
     ----------
@@ -215,8 +215,8 @@ class Ledger(Handle, ShownLedger):
         columns : sequence of str
         """
         file = opened(self.path)
-        again = None if file is None else file.repeats  # what was entered last may be what is to be entered
-        if again is not None and (entered := again.enter(self, guarantee, estimator, n_rows, columns)):
+        if file is not None and file.plain and (
+                entered := file.plain.enter(self, guarantee, estimator, n_rows, columns)):
             return entered
         if not isinstance(guarantee, PrivacyGuarantee):
             raise ValueError("guarantee must be a dpestim.privacy.PrivacyGuarantee")
@@ -287,8 +287,8 @@ class Ledger(Handle, ShownLedger):
         entering = Entering(file, self._state(file), self.path, self.users, self._draws_on())
         found = use(entering, *arguments)
         file.known = entering.state
-        if use is Entering.enter and not self.users:
-            repeats.note(file, self, entering, arguments[1:], _longest)
+        if file.plain is None and use is Entering.enter:
+            file.plain = plain_entries(file, self.path, _longest)
         return found, entering.state.length
 
     def detach(self, estimator):

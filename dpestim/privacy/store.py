@@ -186,28 +186,29 @@ def _lock_of(path):
 class _File:
     """A connection of this process to a file, and what it remembers of it."""
 
-    __slots__ = ("_known", "connection", "execute", "key", "last", "repeats", "size")
+    __slots__ = ("_known", "connection", "execute", "key", "plain", "size")
 
     def __init__(self, connection, key, size):
         self.connection, self.execute = connection, connection.cursor().execute
-        self._known = self.repeats = None
+        self._known = None
         self.key = key  # what makes another connection necessary where it differs
         self.size = size  # when it was last used
-        self.last = None  # for the caller: what was entered last
-        self.known = None
+        self.plain = None  # for the caller: what enters plain releases (`dpestim._core.entry`), and holds what is known
 
     @property
     def known(self):
         """For the caller: what holds in the file; forgotten whenever a transaction fails."""
-        if self.repeats is not None and self.repeats.length != self._known.length:
-            self._known = self._known.repeated(self.repeats)
+        if self.plain and self.plain.is_ahead:
+            self._known = self._known.plainly(self.plain)
+            self.plain.is_known()
         return self._known
 
     @known.setter
     def known(self, known):
-        if known is None or known is not self._known:
-            self.repeats = None  # what enters releases again, and holds all that was known
-        self._known = known
+        if known is not self._known or known is None:
+            self._known = known
+            if self.plain:
+                self.plain.forget()
 
 
 def transacted(path, durability, write, use, *arguments):

@@ -1,15 +1,17 @@
-"""A release that is entered again by the kernel: the same rows, and every check that the other way makes."""
+"""Plain releases, which a kernel enters: the same rows, and every check that the other way makes."""
 
+import copy
 import dataclasses
-import hashlib
 import math
 import os
 import shutil
 import sqlite3
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from dpestim._core import entry
@@ -25,25 +27,29 @@ def path(tmp_path):
     return tmp_path / "budget.sqlite"
 
 
-def repeated(path, budget=100, times=3, durability="fast", **terms):
-    """Return a ledger whose next charge is the kernel's, and its connection."""
+def charged(path, budget=100, times=3, durability="fast", **terms):
+    """Return a ledger whose last charge was the kernel's, and its connection."""
     ledger = Ledger(budget, path=path, durability=durability, **terms)
     for _ in range(times):
         ledger.charge(TENTH, **CHARGE)
     file = store.opened(ledger.path)
-    assert file.repeats.length == times
+    assert entered_by_kernel(file)
     return ledger, file
 
 
-def test_hashes_and_times_are_those_of_the_library():
-    for n in (*range(200), 1000):
-        assert entry.sha256(bytes(range(256)) * 4 + n * b"x") == hashlib.sha256(
-            bytes(range(256)) * 4 + n * b"x").hexdigest()
-    days = [k * 86_399 + 951_782_400 for k in range(0, 300_000, 37)]  # from 29 February 2000
-    for seconds in (946_684_800, *days, 32_503_679_999):
-        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds, microseconds=seconds % 7)
-        assert entry.time_text(seconds, 1000 * (seconds % 7)) == at.isoformat(timespec="microseconds")
-    assert entry.time_text(946_684_799, 0) is entry.time_text(32_503_680_000, 0) is None
+def entered_by_kernel(file):
+    return file.plain.is_ahead and file.plain.length == file.execute("PRAGMA user_version").fetchone()[0]
+
+
+def test_times_are_those_of_the_library(path, monkeypatch):
+    ledger, _ = charged(path)
+    seconds = [0, 951_782_399, 951_782_400, 951_782_400, 4_107_542_399, 4_107_542_400, 1_700_000_000, 7_000_000_000]
+    for at, second in enumerate(seconds):
+        monkeypatch.setattr(entry, "time_ns", lambda now=second * 10**9 + at * 123_456_789: now)
+        ledger.charge(TENTH, **CHARGE)
+    assert [each["time"] for each in ledger.entries()[3:]] == [
+        (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second, microseconds=at * 123_456_789 // 1000)).isoformat(
+            timespec="microseconds") for at, second in enumerate(seconds)]
 
 
 @pytest.mark.parametrize("guarantee", [
@@ -51,17 +57,23 @@ def test_hashes_and_times_are_those_of_the_library():
                                                            neighbours=Neighbours.SUBSTITUTION, seeded=True),
     PrivacyGuarantee(Fraction(1, 8), model="central", neighbours=Neighbours.ADD_REMOVE, seeded=None)])
 @pytest.mark.parametrize("budget", [20, math.inf])
-def test_rows_are_those_of_the_other_way(tmp_path, guarantee, budget):
+@pytest.mark.parametrize("relation", ["substitution", "add_remove", "local"])
+def test_rows_are_those_of_the_other_way(tmp_path, guarantee, budget, relation):
+    own = guarantee.neighbours.value
+    converted = (own, relation) == ("add_remove", "substitution")
+    if own != relation and not (relation == "substitution" and own in ("local", "add_remove")):
+        return
     found = []
-    for name in ("repeated", "always new"):
-        ledger = Ledger(budget, path=tmp_path / name, durability="fast")
+    for name in ("kernel", "other way"):
+        ledger = Ledger(budget, path=tmp_path / name, durability="fast", neighbours=relation)
         for number, n_rows in enumerate((7, 8, 0, None, 2**31 - 1, 2**40, 3, 4, 5), 1):
             equal = PrivacyGuarantee(Fraction(*guarantee.epsilon.as_integer_ratio()), Fraction(0), guarantee.model,
                                      guarantee.neighbours, guarantee.seeded)
-            if name == "always new" and number > 1:
-                store.opened(ledger.path).last = None
+            if name == "other way" and number > 1:
+                store.opened(ledger.path).plain = False
             assert ledger.charge(equal if number % 2 else guarantee, **CHARGE | {"n_rows": n_rows}) == number
-        assert (store.opened(ledger.path).repeats is not None) == (name == "repeated")
+        file = store.opened(ledger.path)
+        assert file.plain is False if name == "other way" else entered_by_kernel(file) != converted
         ledger.verify()
         entries = ledger.entries()
         times = [(each.pop("time"), each.pop("hash"))[0] for each in entries]
@@ -72,7 +84,7 @@ def test_rows_are_those_of_the_other_way(tmp_path, guarantee, budget):
 
 
 def test_the_two_ways_go_on_from_each_other(path):
-    ledger, file = repeated(path)
+    ledger, file = charged(path)
     other, total = PrivacyGuarantee(Fraction(1, 7)), Fraction(3, 10)
     for guarantee in (TENTH, other, other, other, other, TENTH, TENTH, TENTH, other, TENTH):
         ledger.charge(guarantee, **CHARGE)
@@ -81,14 +93,14 @@ def test_the_two_ways_go_on_from_each_other(path):
     ledger.record_score()
     for _ in range(3):
         ledger.charge(TENTH, **CHARGE)
+    assert entered_by_kernel(file)
     assert ledger.spent().epsilon == total + Fraction(3, 10)
     assert len(ledger) == 17
-    assert file.repeats is not None
     Ledger.open(path).verify()
 
 
 def test_another_release_is_entered_as_what_it_is(path):
-    ledger, _ = repeated(path)
+    ledger, _ = charged(path)
     changes = (("model", "central", "central"), ("seeded", True, "yes"), ("epsilon", Fraction(1, 5), Fraction(1, 5)),
                ("neighbours", Neighbours.SUBSTITUTION, "substitution"))
     for k, (key, value, shown) in enumerate(changes):
@@ -112,7 +124,7 @@ def test_another_release_is_entered_as_what_it_is(path):
 
 @pytest.mark.parametrize("durability", ["full", "fast"])
 def test_the_budget_is_never_exceeded(path, durability):
-    ledger, _ = repeated(path, 1, durability=durability)
+    ledger, _ = charged(path, 1, durability=durability)
     for number in range(4, 11):
         assert ledger.charge(TENTH, **CHARGE) == number
     for _ in range(3):
@@ -121,6 +133,62 @@ def test_the_budget_is_never_exceeded(path, durability):
     assert len(ledger) == 10
     assert not ledger.remaining().epsilon
     ledger.verify()
+
+
+@pytest.mark.parametrize("change", [
+    {"n_rows": True}, {"n_rows": np.int64(7)}, {"n_rows": -1}, {"n_rows": 2**63}, {"n_rows": 10**5000}, {"n_rows": 1.5},
+    {"n_rows": "x"}, {"columns": ["a", "b"]}, {"columns": ("\ud800",)}, {"columns": (1, None)}, {"columns": "ab"},
+    {"columns": iter("ab")}, {"columns": 3}, {"columns": np.array(["a"], object)},
+    {"columns": ("a\0", "\x7f", "\U0001f600", '"')}, {"columns": ()}, {"columns": (np.str_("a"),)},
+    {"estimator": "\ud800"}, {"estimator": 'E"\\\0ö'}, {"estimator": 3}, {"estimator": np.str_("E")},
+    {"guarantee": None}, {"guarantee": 0.1}, {"guarantee": PrivacyGuarantee(Fraction(1, 10), Fraction(1, 1000))},
+    {"guarantee": PrivacyGuarantee(math.inf)}, {"guarantee": PrivacyGuarantee(0)}, {"guarantee": PrivacyGuarantee(11)},
+    {"guarantee": PrivacyGuarantee(math.inf, relaxation="R", relaxed_epsilon=Fraction(1, 10))},
+    {"guarantee": PrivacyGuarantee(Fraction(3), relaxation="R", relaxed_epsilon=Fraction(1, 10))},
+    {"guarantee": PrivacyGuarantee(Fraction(1, 10), neighbours=Neighbours.EDGE)},
+    {"guarantee": PrivacyGuarantee(Fraction(1, 10), neighbours=Neighbours.ADD_REMOVE, model=np.str_("central"))},
+    {"guarantee": PrivacyGuarantee(Fraction(1, 10), seeded=1)},
+    {"guarantee": PrivacyGuarantee(Fraction(1, 10), seeded="x")}])
+@pytest.mark.parametrize("terms", [{}, {"relaxation": "R"}, {"neighbours": "add_remove"}])
+def test_whatever_is_passed_comes_to_the_same_by_both_ways(tmp_path, change, terms):
+    found = []
+    for name in ("kernel", "other way"):
+        ledger = Ledger(10, path=tmp_path / name, durability="fast", **terms)
+        plain = dataclasses.replace(TENTH, neighbours=Neighbours(ledger.neighbours), model="central")
+        said = {"guarantee": plain, **CHARGE, **{key: copy.copy(value) for key, value in change.items()}}
+        for arguments in ({"guarantee": plain, **CHARGE}, {"guarantee": plain, **CHARGE}, said):
+            if name == "other way" and (file := store.opened(ledger.path)):
+                file.plain = False
+            try:
+                ledger.charge(**arguments)
+                raised = None
+            except Exception as error:
+                raised = type(error), str(error).replace(ledger.path, "")
+        ledger.verify()
+        entries = ledger.entries()
+        for each in entries:
+            del each["time"], each["hash"]
+        found.append((raised, entries, ledger.spent().epsilon, ledger.charge(plain)))
+    assert found[0] == found[1]
+
+
+def test_a_ledger_is_charged_where_the_kernel_was_not_built(path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dpestim._core.entry", None)
+    ledger = Ledger(1, path=path, durability="fast")
+    for number in range(1, 4):
+        assert ledger.charge(TENTH, **CHARGE) == number
+    assert store.opened(ledger.path).plain is False
+    with pytest.raises(BudgetExceededError):
+        ledger.charge(PrivacyGuarantee(1))
+    assert ledger.remaining().epsilon == Fraction(7, 10)
+
+
+def test_the_connection_used_last_is_closed_last(path):
+    ledger, file = charged(path)
+    for k in range(store._MOST_CONNECTIONS + 2):
+        Ledger(1, path=path.with_suffix(f".{k}"), durability="fast").charge(TENTH)
+        ledger.charge(TENTH)
+    assert store.opened(ledger.path) is file
 
 
 def test_numbers_of_more_than_31_bits_are_left_to_the_other_way(path):
@@ -135,16 +203,16 @@ def test_numbers_of_more_than_31_bits_are_left_to_the_other_way(path):
 
 
 def test_labels_reservations_and_audits_go_the_other_way(path):
-    ledger, file = repeated(path, 1)
+    ledger, file = charged(path, 1)
     ledger.for_users("north").charge(TENTH, **CHARGE)
     assert ledger.entries()[-1]["users"] == "north"
-    assert file.repeats is None
+    assert not file.plain.is_ahead
     for _ in range(3):  # what a label has is added to what everybody has
         ledger.charge(TENTH, **CHARGE)
-    assert file.repeats is None
+    assert not file.plain.is_ahead
     assert ledger.remaining().epsilon == Fraction(3, 10)
 
-    ledger, file = repeated(path.with_suffix(".second"), 1)
+    ledger, file = charged(path.with_suffix(".second"), 1)
     with ledger.reserve([TENTH, TENTH]):
         ledger.charge(TENTH, **CHARGE)
         assert ledger.remaining().epsilon == Fraction(5, 10)
@@ -155,7 +223,7 @@ def test_labels_reservations_and_audits_go_the_other_way(path):
         handle.charge(TENTH, **CHARGE)
     assert ledger.remaining().epsilon == Fraction(5, 10)
 
-    ledger, _ = repeated(path.with_suffix(".third"), 1)
+    ledger, _ = charged(path.with_suffix(".third"), 1)
     with ambient.audited(), pytest.raises(LedgerError, match="audit"):
         ledger.charge(TENTH, **CHARGE)
     assert len(ledger) == 3
@@ -197,7 +265,7 @@ def statement(text):
     (statement("UPDATE terms SET uuid = 'x'"), "replaced by another ledger"),
     (statement("UPDATE entries SET everybody_epsilon = 'few' WHERE number = 40"), "damaged")])
 def test_what_others_did_to_the_file_is_noticed(path, tmp_path, change, words):
-    ledger, _ = repeated(path, times=40)
+    ledger, _ = charged(path, times=40)
     change(ledger.path, str(tmp_path / "moved"))
     with pytest.raises(LedgerError, match=words):
         ledger.charge(TENTH, **CHARGE)
@@ -205,7 +273,7 @@ def test_what_others_did_to_the_file_is_noticed(path, tmp_path, change, words):
 
 def test_what_others_entered_counts(path):
     """... also what another process enters, whose account says more than this one knows."""
-    ledger, _ = repeated(path, 1)
+    ledger, _ = charged(path, 1)
     connection, other = sqlite3.connect(path), Ledger(1, path=path.with_suffix(".other"), durability="fast")
     other.charge(TENTH)
     connection.execute("UPDATE entries SET everybody_epsilon = '1' WHERE number = 3")
@@ -215,18 +283,14 @@ def test_what_others_entered_counts(path):
         ledger.charge(TENTH, **CHARGE)
 
 
-def test_an_object_that_is_not_the_files_any_more_enters_nothing(path):
-    """As in a thread that waited for the lock while another one entered something else."""
-    ledger, file = repeated(path, 1)
-    old = file.repeats
-    ledger.charge(PrivacyGuarantee(Fraction(1, 2)))
-    assert not old.enter(ledger, TENTH, *CHARGE.values())
-    assert len(ledger) == 4
-    ledger, file = repeated(path.with_suffix(".second"), 1)
-    old = file.repeats
+def test_an_object_of_a_file_that_was_closed_enters_nothing(path):
+    """As in a thread that waited for the lock while another one closed the connection."""
+    ledger, file = charged(path, 1)
     store._disconnect(ledger.path)
-    assert not old.enter(ledger, TENTH, *CHARGE.values())
-    assert len(ledger) == 3
+    assert not file.plain.enter(ledger, TENTH, *CHARGE.values())
+    assert ledger.charge(TENTH, **CHARGE) == 4
+    assert not file.plain.enter(ledger, TENTH, *CHARGE.values())
+    assert len(ledger) == 4
 
 
 class Statements:
@@ -245,10 +309,12 @@ class Statements:
 def watched(path):
     ledger = Ledger(1, path=path, durability="fast")
     ledger.charge(PrivacyGuarantee(0))
-    statements = Statements(store.opened(ledger.path))
+    file = store.opened(ledger.path)
+    statements = Statements(file)
+    file.plain = None  # (it has taken the statements of before)
     for _ in range(2):
         ledger.charge(TENTH, **CHARGE)
-    assert store.opened(ledger.path).repeats is not None
+    assert entered_by_kernel(store.opened(ledger.path))
     return ledger, statements
 
 
@@ -293,7 +359,7 @@ def test_an_error_undoes_an_entry(path, place, error, raised):
 
 
 def test_threads_and_forks_enter_in_one_account(path):
-    ledger, _ = repeated(path)
+    ledger, _ = charged(path)
     with ThreadPoolExecutor(4) as pool:
         numbers = list(pool.map(lambda _: ledger.charge(TENTH, **CHARGE), range(60)))
     assert sorted(numbers) == list(range(4, 64))
@@ -309,7 +375,7 @@ def test_threads_and_forks_enter_in_one_account(path):
 
 
 def test_a_copy_in_the_files_place_is_what_is_charged(path, tmp_path):
-    ledger, _ = repeated(path, times=40)
+    ledger, _ = charged(path, times=40)
     shutil.copy(path, tmp_path / "copy")
     os.replace(tmp_path / "copy", path)
     ledger.charge(TENTH, **CHARGE)
@@ -319,20 +385,20 @@ def test_a_copy_in_the_files_place_is_what_is_charged(path, tmp_path):
 
 
 def test_an_older_copy_and_a_handle_of_another_ledger_are_noticed(path):
-    ledger, _ = repeated(path)
+    ledger, _ = charged(path)
     older = path.read_bytes()
     for _ in range(2):
         ledger.charge(TENTH, **CHARGE)
     path.write_bytes(older)  # in place
     with pytest.raises(LedgerError, match="older copy"):
         ledger.charge(TENTH, **CHARGE)
-    ledger, _ = repeated(path.with_suffix(".second"))
+    ledger, _ = charged(path.with_suffix(".second"))
     with pytest.raises(LedgerError, match="another ledger"):
         Ledger._handle(ledger.path, "other", "", "fast").charge(TENTH, **CHARGE)
 
 
 def test_a_transaction_that_was_left_and_a_reservation_of_another_process(path):
-    ledger, file = repeated(path, 1)
+    ledger, file = charged(path, 1)
     file.execute("BEGIN IMMEDIATE")  # as if an interrupt came
     assert ledger.charge(TENTH, **CHARGE) == 4
     number = ledger._entered(lambda entering: entering.reserve([TENTH], ""))
