@@ -98,7 +98,7 @@ cdef class PlainEntries:
             return 0
         self.lock.acquire()
         try:
-            if not self._is_current() or not self._holds(handle.uuid):
+            if not self._holds(handle.uuid):
                 return 0
             local = guarantee.neighbours is self.local
             if guarantee.neighbours is not self.relation and not (local and self.relation is self.substitution):
@@ -107,25 +107,14 @@ cdef class PlainEntries:
                 n_rows = None
             elif n_rows is not None and type(n_rows) is not int:
                 return 0
+            if not self._is_current():
+                return 0
             return self._entered(estimator, what, more, under, model, "local" if local else self.relation_name,
                                  "yes" if seeded else "no" if seeded is False else "unknown", n_rows)
         finally:
             self.lock.release()
 
     # ---------------------------------------------------------------- inside
-
-    cdef bint _is_current(self) except -1:
-        """Whether the connection is still that of the file at the path, which has no log and has not become shorter."""
-        cdef uint64_t facts[3]
-        if self.connections.get(self.name) is not self.file:
-            return False
-        if dpestim_process() != self.process or not dpestim_facts(self.path, facts) or dpestim_is_there(self.log):
-            return False
-        if facts[0] != self.device or facts[1] != self.inode or facts[2] < <uint64_t>self.file.size:
-            return False
-        if len(self.connections) > 1:  # the one used last is closed last
-            self.connections[self.name] = self.connections.pop(self.name)
-        return not self.connection.in_transaction
 
     cdef bint _holds(self, uuid) except -1:
         """Whether all is known of this ledger, in numbers that are the kernel's."""
@@ -148,6 +137,19 @@ cdef class PlainEntries:
         self.key = self.name, self.uuid
         self.holds = True
         return uuid == self.uuid
+
+    cdef bint _is_current(self) except -1:
+        """Whether the connection is still that of the file at the path, which has no log and has not become shorter."""
+        cdef uint64_t facts[3]
+        if self.connections.get(self.name) is not self.file:
+            return False
+        if dpestim_process() != self.process or not dpestim_facts(self.path, facts) or dpestim_is_there(self.log):
+            return False
+        if facts[0] != self.device or facts[1] != self.inode or facts[2] < <uint64_t>self.file.size:
+            return False
+        if len(self.connections) > 1:  # the one used last is closed last
+            self.connections[self.name] = self.connections.pop(self.name)
+        return not self.connection.in_transaction
 
     cdef _entered(self, str estimator, str columns, uint64_t more, uint64_t under, str model, str relation, str seeded,
                   n_rows):

@@ -16,7 +16,7 @@ import pytest
 
 from dpestim._core import entry
 from dpestim.accounting import BudgetExceededError, Ledger, LedgerError
-from dpestim.privacy import Neighbours, PrivacyGuarantee, ambient, store
+from dpestim.privacy import Neighbours, PrivacyGuarantee, ambient, entering, store
 
 TENTH = PrivacyGuarantee(Fraction(1, 10))
 CHARGE = {"estimator": "GRR", "n_rows": 7, "columns": ("a", 'ö "b"')}
@@ -138,7 +138,7 @@ def test_the_budget_is_never_exceeded(path, durability):
 @pytest.mark.parametrize("change", [
     {"n_rows": True}, {"n_rows": np.int64(7)}, {"n_rows": -1}, {"n_rows": 2**63}, {"n_rows": 10**5000}, {"n_rows": 1.5},
     {"n_rows": "x"}, {"columns": ["a", "b"]}, {"columns": ("\ud800",)}, {"columns": (1, None)}, {"columns": "ab"},
-    {"columns": iter("ab")}, {"columns": 3}, {"columns": np.array(["a"], object)},
+    {"columns": iter("ab")}, {"columns": iter("ab"), "n_rows": True}, {"columns": 3}, {"columns": np.array(["a"], object)},
     {"columns": ("a\0", "\x7f", "\U0001f600", '"')}, {"columns": ()}, {"columns": (np.str_("a"),)},
     {"estimator": "\ud800"}, {"estimator": 'E"\\\0ö'}, {"estimator": 3}, {"estimator": np.str_("E")},
     {"guarantee": None}, {"guarantee": 0.1}, {"guarantee": PrivacyGuarantee(Fraction(1, 10), Fraction(1, 1000))},
@@ -178,9 +178,24 @@ def test_a_ledger_is_charged_where_the_kernel_was_not_built(path, monkeypatch):
     for number in range(1, 4):
         assert ledger.charge(TENTH, **CHARGE) == number
     assert store.opened(ledger.path).plain is False
+    monkeypatch.undo()
+    file = store.opened(ledger.path)
+    monkeypatch.setattr(file, "key", (file.key[0], file.key[1], 2**70, *file.key[3:]))  # (as on Windows)
+    assert entering.plain_entries(file, ledger.path, {}) is False
+    monkeypatch.undo()
     with pytest.raises(BudgetExceededError):
         ledger.charge(PrivacyGuarantee(1))
     assert ledger.remaining().epsilon == Fraction(7, 10)
+
+
+def test_a_handle_that_waits_for_the_disk_has_a_connection_that_does(path):
+    ledger, file = charged(path)
+    Ledger._handle(ledger.path, ledger.uuid, "", "full").charge(TENTH, **CHARGE)
+    assert store.opened(ledger.path) is not file
+    assert store.opened(ledger.path).execute("PRAGMA synchronous").fetchone() == (2,)
+    ledger.charge(TENTH, **CHARGE)
+    ledger.verify()
+    assert len(ledger) == 5
 
 
 def test_the_connection_used_last_is_closed_last(path):
