@@ -138,7 +138,8 @@ def test_the_budget_is_never_exceeded(path, durability):
 @pytest.mark.parametrize("change", [
     {"n_rows": True}, {"n_rows": np.int64(7)}, {"n_rows": -1}, {"n_rows": 2**63}, {"n_rows": 10**5000}, {"n_rows": 1.5},
     {"n_rows": "x"}, {"columns": ["a", "b"]}, {"columns": ("\ud800",)}, {"columns": (1, None)}, {"columns": "ab"},
-    {"columns": iter("ab")}, {"columns": iter("ab"), "n_rows": True}, {"columns": 3}, {"columns": np.array(["a"], object)},
+    {"columns": iter("ab")}, {"columns": iter("ab"), "n_rows": True}, {"columns": 3},
+    {"columns": np.array(["a"], object)},
     {"columns": ("a\0", "\x7f", "\U0001f600", '"')}, {"columns": ()}, {"columns": (np.str_("a"),)},
     {"estimator": "\ud800"}, {"estimator": 'E"\\\0ö'}, {"estimator": 3}, {"estimator": np.str_("E")},
     {"guarantee": None}, {"guarantee": 0.1}, {"guarantee": PrivacyGuarantee(Fraction(1, 10), Fraction(1, 1000))},
