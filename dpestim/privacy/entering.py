@@ -194,6 +194,8 @@ class Entering:
 
 def plain_entries(file, path, longest):
     """Return what enters plain releases as `Entering` does, in half the time; False where nothing does."""
+    if file.known.layout.way.name != "basic":
+        return False
     try:
         from dpestim._core.entry import PlainEntries
 
