@@ -189,6 +189,34 @@ def test_a_ledger_is_charged_where_the_kernel_was_not_built(path, monkeypatch):
     assert ledger.remaining().epsilon == Fraction(7, 10)
 
 
+def test_amounts_that_are_not_the_kernels(path):
+    for budget, first in ((math.inf, PrivacyGuarantee(math.inf)), (Fraction(2**70, 3), TENTH)):
+        ledger = Ledger(budget, path=path.with_suffix(f".{len(str(budget))}"), durability="fast")
+        for number, guarantee in enumerate((first, TENTH, TENTH), 1):
+            assert ledger.charge(guarantee, **CHARGE) == number
+        ledger.verify()
+    ledger = Ledger(1, delta=1e-6, path=path, durability="fast", composition="zcdp")
+    for number in range(1, 4):
+        assert ledger.charge(TENTH, **CHARGE) == number
+    ledger.verify()
+
+
+def test_a_handle_of_another_ledger_is_noticed_where_nothing_is_held(path):
+    ledger, _ = charged(path)
+    ledger.record_score()
+    with pytest.raises(LedgerError, match="another ledger"):
+        Ledger._handle(ledger.path, "other", "", "fast").charge(TENTH, **CHARGE)
+
+
+def test_a_score_of_a_finalizer_before_the_lock_is_taken_counts(path):
+    ledger, statements = watched(path)
+    statements.before["BEGIN"] = ledger.record_score
+    ledger.charge(TENTH, **CHARGE)
+    assert ledger.spent().epsilon == Fraction(3, 10)
+    assert len(ledger) == 5
+    ledger.verify()
+
+
 def test_a_handle_that_waits_for_the_disk_has_a_connection_that_does(path):
     ledger, file = charged(path)
     Ledger._handle(ledger.path, ledger.uuid, "", "full").charge(TENTH, **CHARGE)
