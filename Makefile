@@ -27,7 +27,7 @@ WORKERS := -n auto --dist loadgroup
 # (asserts as they are written: rewriting those of all files takes seconds; what fails runs again, and says more)
 tested = $(1) $(WORKERS) --assert=plain || { $(1) -q --last-failed --last-failed-no-failures none; false; }
 
-# all but what is marked `ci`: third settings of mechanisms, examples in docs, and studies of accuracy that take long
+# all but what is marked `ci`: third settings of mechanisms, laws in second ones, examples in docs, long studies
 test: $(VENV)/.built
 	$(call tested,$(BIN)/python -m pytest -m "not ci")
 
@@ -104,7 +104,13 @@ NO_KERNEL := check_survey_refuses_changes or check_survey_survives_noise or chec
 	check_rows_follow_their_law or check_noise_keeps_epsilon or check_noise_keeps_its_curve or \
 	check_noise_is_a_distribution or check_choice_keeps_epsilon or check_trajectories_keep_epsilon or \
 	check_rows_keep_epsilon or check_many_rows_keep_epsilon or test_what_a_mechanism_brings or \
-	test_every_ratio_and_every_mean_is_exact or test_the_default_is_never_much_worse_than_a_number
+	test_every_ratio_and_every_mean_is_exact or test_the_default_is_never_much_worse_than_a_number or \
+	test_logarithms_are_enclosed_whatever_the_library_says or test_snapping_is_private_exactly or \
+	test_the_pure_law_never_exceeds_epsilon_in_one_dimension or test_the_guarantee_is_exact_and_used_over_all_sets or \
+	test_delta_is_kept or test_the_bound_is_used_up or test_every_pattern_has_exactly_its_share_of_all_numbers or \
+	test_figures_of_the_papers_and_of_the_formulas or test_the_fewest_fakes_are_the_same_wherever_the_search_begins or \
+	test_many_bits_of_few_users_keep_what_they_promise or test_coins_are_not_below_the_truth_among_very_many_users or \
+	test_no_ratio_exceeds_e_to_the_epsilon_anywhere or test_shares_are_as_few_as_the_bound_allows
 
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib

@@ -88,10 +88,11 @@ class PrivateEstimator(Documented, BaseEstimator):
     def __new__(cls, *args, **kwargs):
         """Bind the ledger and the strict mode of the block, so that they are found in any thread and after it."""
         self = super().__new__(cls)
-        bound = ambient.ledger(), self._is_strict()
-        if bound != (None, False):
-            self._bound = bound
-        self._bind_relation()
+        ledger, strict, relation = ambient.ledger(), self._is_strict(), relation_of_block()
+        if ledger is not None or strict:
+            self._bound = ledger, strict
+        if relation is not None:
+            self._bound_relation = relation
         return self
 
     @classmethod

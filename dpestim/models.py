@@ -12,22 +12,17 @@ from sklearn.metrics import r2_score
 from sklearn.utils import get_tags
 from sklearn.utils.validation import validate_data
 
+from dpestim import inputs
 from dpestim.base import PrivateEstimator
 from dpestim.exceptions import PrivacyLeakWarning
-from dpestim.inputs import (
-    category_rows,
-    columns_of,
-    label_codes,
-    number_column,
-    number_rows,
-    refuse_infinite,
-    target_numbers,
-)
 from dpestim.inputs.declared import columns_seen, names_columns, settle_to
 from dpestim.inputs.frames import refuse_parts
 from dpestim.inputs.numbers import IMPUTE
 from dpestim.privacy import PrivacyGuarantee, ambient
 from dpestim.rng import WordSource
+
+#: What a part of rows without targets is told, by models that learn from these.
+NO_TARGETS = "y must be given: the name of the column of the targets, or parts (X, y)"
 
 
 class PrivateModel(PrivateEstimator):
@@ -67,9 +62,9 @@ class PrivateModel(PrivateEstimator):
                 raise ValueError("fit requires y to be passed, but the target y is None: pass the classes or numbers "
                                  "of the rows as y")
         elif is_classifier(self) and getattr(self, "classes", None) is not None:
-            label_codes(y, self.classes, n_rows, strict=self._is_strict())
+            inputs.label_codes(y, self.classes, n_rows, strict=self._is_strict())
         elif is_regressor(self):
-            target_numbers(y, n_rows, strict=self._is_strict())
+            inputs.target_numbers(y, n_rows, strict=self._is_strict())
 
     def _trial(self, X=None, y=None):
         """Return one that is as this one was before it met rows, which it reads: what it refuses changes nothing.
@@ -161,7 +156,7 @@ class PrivateModel(PrivateEstimator):
 
     def _unread(self, X, *, reset, total):
         """Return X as an array of numbers of any type and order, of which no value was looked at."""
-        rows = number_rows(X, strict=total, fewest=0 if total else 1)
+        rows = inputs.number_rows(X, strict=total, fewest=0 if total else 1)
         self._note_columns(X, rows, reset)
         return rows
 
@@ -178,18 +173,18 @@ class PrivateModel(PrivateEstimator):
     def _refuse_unless_finite(self, rows, reset):
         """Raise ValueError, which names the column, for a value that is not finite, or missing where none may be."""
         names = getattr(self, "feature_names_in_", None)
-        refuse_infinite(rows, [f"column {j if names is None else repr(names[j])}" for j in range(rows.shape[1])],
-                        self._advice, missing=self._missing_in(rows.shape[1], reset),
-                        n_jobs=getattr(self, "n_jobs", None))
+        columns = [f"column {j if names is None else repr(names[j])}" for j in range(rows.shape[1])]
+        inputs.refuse_infinite(rows, columns, self._advice, missing=self._missing_in(rows.shape[1], reset),
+                               n_jobs=getattr(self, "n_jobs", None))
 
     def _checked_columns(self, X, *, reset):
         """Return (columns of categories, how many rows there are); strict mode looks at nothing but dtype and shape."""
         refuse_parts(X, "X")
         strict = self._is_strict()
         none = len(getattr(X, "shape", ())) == 2 and not X.shape[0]
-        table = X if strict and none else category_rows(X, strict=strict)
+        table = X if strict and none else inputs.category_rows(X, strict=strict)
         self._note_columns(X, table, reset)
-        return columns_of(table), len(table)
+        return inputs.columns_of(table), len(table)
 
 
 class PrivateClassifier(ClassifierMixin, PrivateModel):
@@ -199,7 +194,7 @@ class PrivateClassifier(ClassifierMixin, PrivateModel):
         """Return the accuracy on rows X and classes y, which is **not private**: an exact release of these rows."""
         self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         found = self._decide(X)
-        known, _ = label_codes(y, self.classes_, len(found), strict=False, total=True)  # a new class is not met
+        known, _ = inputs.label_codes(y, self.classes_, len(found), strict=False, total=True)  # a new class is not met
         weights = _weights(sample_weight, len(found))
         self._note_score(len(found))
         return float(np.average(known == found, weights=weights))
@@ -230,7 +225,7 @@ class PrivateRegressor(RegressorMixin, PrivateModel):
         """Return R^2 on rows X and targets y, which is **not private**: an exact release of these rows."""
         self._refuse_in_strict("score is refused, because it compares with raw data: call it outside of strict mode")
         found = self.predict(X)
-        known, weights = number_column(y, len(found), "y"), _weights(sample_weight, len(found))
+        known, weights = inputs.number_column(y, len(found), "y"), _weights(sample_weight, len(found))
         self._note_score(len(found))
         return float(r2_score(known, found, sample_weight=weights))
 
@@ -252,10 +247,24 @@ def _are_several(names):
 
 
 def _weights(sample_weight, n_rows):
-    weights = None if sample_weight is None else number_column(sample_weight, n_rows, "sample_weight")
+    weights = None if sample_weight is None else inputs.number_column(sample_weight, n_rows, "sample_weight")
     if weights is not None and not weights.sum():
         raise ValueError("sample_weight must not add up to 0")
     return weights
+
+
+def range_of(rows, apart=True):
+    """Return the smallest and largest value of each column: what nobody should do with private rows.
+
+    Those of a constant column are the same, or a little apart where bounds have to be.
+    """
+    known = ~np.isnan(rows)
+    low, high = np.min(rows, axis=0, where=known, initial=np.inf), np.max(rows, axis=0, where=known, initial=-np.inf)
+    low, high = (np.clip(np.where(low <= high, end, 0.0), -1e138, 1e138) for end in (low, high))
+    if not apart:
+        return low, high
+    width = np.maximum(np.abs(low), np.abs(high)) * 2.0**-20 + 1e-9
+    return low - width * (low == high), high + width * (low == high)
 
 
 def checked_number(name, value, where, inside):

@@ -13,8 +13,6 @@ from dpestim.privacy import ambient
 from dpestim.records import record
 from dpestim.rng import WordSource
 
-#: What a part without targets is told, by models that learn from these.
-NO_TARGETS = "y must be given: the name of the column of the targets, or parts (X, y)"
 #: What a fitted estimator does not take to workers: what binds it to a ledger and to the rows.
 _NOT_SENT = ("summary_", "_bound", "_bound_relation", "_stays_bound", "_reservations", "_dpestim_format",
              "_dpestim_sent", "_sklearn_version")

@@ -11,41 +11,13 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from copy import copy
 from numbers import Integral
-from typing import NamedTuple
+
+from dpestim import lazy
+
+__getattr__, __dir__ = lazy.attach(__name__, {"dpestim.steps": "Step"})
 
 #: Lines of one fit at verbose=1, about.
 _LINES = 10
-
-
-class Step(NamedTuple):
-    """What a callback of `show_progress` gets; ``str(step)`` is a line.
-
-    Attributes
-    ----------
-    name : str
-        The class of the estimator, or the function.
-    what : str
-        What is counted, such as "round"; or what is over, where nothing is counted.
-    done, total : int or None
-        How many are over, and how many there are; None where nothing is counted, or nobody knows.
-    at_most : bool
-        Whether there may be fewer than `total`.
-    seconds : float or None
-        Since the start; None where the time is secret.
-    """
-
-    name: str
-    what: str
-    done: int | None
-    total: int | None = None
-    at_most: bool = False
-    seconds: float | None = None
-
-    def __str__(self):
-        counted = "" if self.done is None else f" {self.done}"
-        if self.total is not None:
-            counted += f" {'of at most' if self.at_most else 'of'} {self.total}"
-        return f"[{self.name}] {self.what}{counted}" + ("" if self.seconds is None else f", {self.seconds:.1f} s")
 
 
 class _Block:
@@ -54,10 +26,18 @@ class _Block:
     def __init__(self, verbose=0, callback=None):
         self.verbose, self.callback, self.failure = verbose, callback, None
 
-    def tell(self, step):
-        """Give a step to the callback, if there is one."""
-        if self.callback is None:
-            return
+    def tell(self, verbose, *told):
+        """Return a step, given to the callback if there is one; None where nobody listens, and no line is wanted."""
+        if self.callback is None and not verbose:
+            return None
+        from dpestim.steps import Step  # (loaded with the first listener)
+
+        step = Step(*told)
+        if self.callback is not None:
+            self._call(step)
+        return step
+
+    def _call(self, step):
         try:
             with silent():  # (a fit in the callback would call the callback, without end)
                 self.callback(step)
@@ -65,7 +45,7 @@ class _Block:
             self.callback = None
             try:
                 warnings.warn(f"the callback of show_progress raised {type(error).__name__}, and is not called again "
-                              "in this block: mend the function", RuntimeWarning, stacklevel=4)
+                              "in this block: mend the function", RuntimeWarning, stacklevel=5)
             except RuntimeWarning as failure:  # (where warnings are errors, the block ends with it, and not the fit)
                 self.failure = failure
 
@@ -134,7 +114,7 @@ def level_of(verbose):
 
 def hand_on(name, what, done, total=None, seconds=None):
     """Give a step to the callback of the block, if there is one."""
-    _here.get().tell(Step(name, what, done, total, False, seconds))
+    _here.get().tell(0, name, what, done, total, False, seconds)
 
 
 def check_verbose(verbose):
@@ -171,8 +151,8 @@ class Progress:
 
     def done(self, number):
         """Tell that so many rounds are over: in about ten lines, or one for each round; a callback gets all."""
-        step = Step(self._name, self._what, number, self._total, self._most, time.perf_counter() - self._start)
-        self._block.tell(step)
+        step = self._block.tell(self._verbose, self._name, self._what, number, self._total, self._most,
+                                time.perf_counter() - self._start)
         shares = [_LINES * n // max(self._total, 1) for n in (self._told, number)]
         if self._verbose > 1 or (self._verbose and (shares[0] < shares[1] or self._total <= _LINES)):
             self._print(step)
@@ -186,8 +166,8 @@ class Progress:
 
     def tell(self, text, timed=True):
         """Tell what is over."""
-        step = Step(self._name, text, None, seconds=time.perf_counter() - self._start if timed else None)
-        self._block.tell(step)
+        step = self._block.tell(self._verbose, self._name, text, None, None, False,
+                                time.perf_counter() - self._start if timed else None)
         if self._verbose:
             self._print(step)
 

@@ -32,7 +32,6 @@ Rows are cut into blocks of a size that depends on the mechanism alone, so which
 import hashlib
 import os
 from contextvars import ContextVar
-from enum import IntEnum
 from functools import lru_cache
 from numbers import Integral
 from types import SimpleNamespace
@@ -60,10 +59,8 @@ _WORD, _HALF = np.dtype(np.uint64), np.dtype(np.uint32)
 sums_here = ContextVar("sums_here", default=None)
 
 
-class Stage(IntEnum):
+class Stage:
     """What words are for; different stages of one record never share a word."""
-
-    __hash__ = int.__hash__  # that of an enumeration is a call of Python's, and streams are looked up by stage
 
     SEED = 0  # public seeds of hash functions
     RESPONSE = 1  # the randomised answer

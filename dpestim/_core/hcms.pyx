@@ -19,6 +19,8 @@ cdef extern from "rare.h" nogil:
 cdef extern from "sketch.h" nogil:
     enum:
         DPESTIM_SKETCH_ROWS
+        DPESTIM_SKETCH_FEW
+    void DPESTIM_SKETCH_FETCH(const void *at, size_t n_bytes) noexcept
     uint32_t dpestim_sketch_bucket(uint64_t code, const uint32_t *columns, size_t n_bits) noexcept
     bint dpestim_sketch_same(const uint32_t *columns, size_t k, size_t n_bits) noexcept
     void dpestim_sketch_cells(const uint64_t *u, size_t n, uint64_t n_cells, uint32_t *cells) noexcept
@@ -28,14 +30,22 @@ cdef extern from "sketch.h" nogil:
     void dpestim_sketch_sent(const uint32_t *cells, const uint32_t *buckets, const uint32_t *turns, size_t n, int log_m,
                              uint32_t *places) noexcept
     void dpestim_sketch_add_64(const uint32_t *places, size_t n, int64_t *counts) noexcept
+    void dpestim_sketch_add_tables(const uint32_t *places, size_t n, uint32_t (*tables)[DPESTIM_SKETCH_FEW]) noexcept
     size_t dpestim_sketch_add(const uint32_t *places, size_t n, uint8_t *lanes, uint32_t *full, size_t room) noexcept
-    void dpestim_sketch_widen(int64_t *counts, size_t n) noexcept
+    void dpestim_sketch_widen(const uint8_t *lanes, size_t n, int64_t *counts) noexcept
     size_t dpestim_sketch_join(uint8_t *lanes, const uint8_t *others, size_t n, uint32_t *full, size_t room) noexcept
     void dpestim_sketch_write_8(const uint32_t *places, size_t n, int log_m, uint8_t *out) noexcept
     void dpestim_sketch_write_16(const uint32_t *places, size_t n, int log_m, uint16_t *out) noexcept
     void dpestim_sketch_write_32(const uint32_t *places, size_t n, int log_m, uint32_t *out) noexcept
     bint dpestim_sketch_places_8(const uint8_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
     bint dpestim_sketch_places_16(const uint16_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
+    bint dpestim_sketch_picks_8(uint32_t k, int log_m) noexcept
+    bint dpestim_sketch_picks_16(uint32_t k, int log_m) noexcept
+    bint dpestim_sketch_few_8(const uint8_t *reports, size_t n, uint32_t k, int log_m,
+                              uint32_t (*tables)[DPESTIM_SKETCH_FEW]) noexcept
+    bint dpestim_sketch_few_16(const uint16_t *reports, size_t n, uint32_t k, int log_m,
+                               uint32_t (*tables)[DPESTIM_SKETCH_FEW]) noexcept
+    size_t dpestim_sketch_place_of(size_t i, uint32_t k, size_t n_counts) noexcept
     bint dpestim_sketch_places_32(const uint32_t *reports, size_t n, uint32_t k, int log_m, uint32_t *places) noexcept
 
 ctypedef fused code_t:
@@ -52,6 +62,9 @@ ctypedef fused field_t:
 
 cdef enum:
     MADE_ROWS = 2048  # whose words are made at a time: a multiple of those of a counter and of DPESTIM_SKETCH_ROWS
+    TALLY_ROWS = 128  # reports that are read before they are counted, while those AHEAD of them are fetched,
+    FETCH_ROWS = 16  # so many at a time (of few counters, which are counted in less time than that, all at once)
+    AHEAD = 256
     BATCH = 8  # ties whose words are made at a time, as many as a tile has on average
 
 
@@ -249,8 +262,9 @@ def answer(
 
 # ---------------------------------------------------------------- counters
 #
-# Many counters are bytes until all reports are counted: the last eighth of the memory of the counts themselves, so that
-# all of it is written once. A counter whose byte overflows goes into a list, with room for one in 256 reports.
+# Many counters are bytes until all reports are counted, and after that, where none has overflowed. A counter whose byte
+# overflows goes into a list, with room for one in 256 reports. Few are counted in four tables: by 2 cell + sign, or by
+# hash, row and sign from the lowest digit up.
 
 
 cdef struct Counters:
@@ -258,21 +272,45 @@ cdef struct Counters:
     uint8_t *lanes       # unless there are bytes
     uint32_t *full       # counters whose bytes have overflowed
     size_t n_full, room
+    Py_ssize_t n_few     # counters that are in tables until the end, or 0
+    uint32_t k           # hashes, where hash, row and sign number the entries of tables, or 0
+    uint32_t tables[4][DPESTIM_SKETCH_FEW]
 
 
-cdef int _hold(Counters *held, int64_t[::1] counts, uint32_t[::1] full) except -1:
-    """Say where reports are counted. The last entry of a list of full counters says how many it has."""
-    held.counts, held.lanes, held.full, held.n_full = &counts[0], NULL, NULL, 0
-    if full is not None:
-        if full.shape[0] == 0 or counts.shape[0] % 8:
-            raise ValueError("counts must be a multiple of 8, and the list of full counters have room for its length")
-        held.lanes, held.full = <uint8_t *>&counts[0] + 7 * counts.shape[0], &full[0]
+cdef int _hold(Counters *held, counters, uint32_t[::1] full, Py_ssize_t n_counts, Py_ssize_t n) except -1:
+    """Say where n reports are counted; the caller holds the arrays. The last entry of a list says how many it has."""
+    cdef int64_t[::1] counts
+    cdef uint8_t[::1] lanes
+    cdef int table
+    held.counts, held.lanes, held.full, held.n_full, held.room, held.n_few = NULL, NULL, NULL, 0, 0, 0
+    held.k = 0
+    if len(counters) != n_counts or n_counts == 0:
+        raise ValueError("counts must have one entry for each report")
+    if full is None:
+        counts = counters
+        held.counts = &counts[0]
+        if n_counts <= DPESTIM_SKETCH_FEW and 4 * n_counts <= n < <Py_ssize_t>1 << 32:
+            held.n_few = n_counts
+            for table in range(4):
+                memset(held.tables[table], 0, 4 * <size_t>n_counts)
+    else:
+        lanes = counters
+        if full.shape[0] == 0:
+            raise ValueError("the list of full counters must have room for its length")
+        held.lanes, held.full = &lanes[0], &full[0]
         held.room, held.n_full = full.shape[0] - 1, min(full[full.shape[0] - 1], full.shape[0] - 1)
     return 0
 
 
 cdef int _release(Counters *held) except -1:
-    """Write how many counters are full."""
+    """Add what tables have, or write how many counters are full."""
+    cdef Py_ssize_t i, at
+    for i in range(held.n_few):
+        at = i
+        if held.k:
+            at = dpestim_sketch_place_of(i, held.k, held.n_few)
+        held.counts[i] += (<int64_t>held.tables[0][at] + held.tables[1][at]) + (
+            <int64_t>held.tables[2][at] + held.tables[3][at])
     if held.full != NULL:
         held.full[held.room] = <uint32_t>held.n_full
         if held.n_full == held.room:
@@ -281,10 +319,12 @@ cdef int _release(Counters *held) except -1:
 
 
 cdef inline void _add(Counters *held, const uint32_t *places, Py_ssize_t n) noexcept nogil:
-    if held.lanes == NULL:
-        dpestim_sketch_add_64(places, n, held.counts)
-    else:
+    if held.lanes != NULL:
         held.n_full += dpestim_sketch_add(places, n, held.lanes, held.full + held.n_full, held.room - held.n_full)
+    elif held.n_few:
+        dpestim_sketch_add_tables(places, n, held.tables)
+    else:
+        dpestim_sketch_add_64(places, n, held.counts)
 
 
 def send(
@@ -294,7 +334,7 @@ def send(
     keep,                            # IN
     const uint32_t[:, ::1] columns,  # IN
     int log_m,                       # IN
-    int64_t[::1] counts,             # OUT  (2 k m), added to, or with bytes of counters, see `settle`
+    counts,                          # OUT  (2 k m), int64, added to; or, with a list `full`, uint8, see `settle`
     uint32_t[::1] full=None,         # OUT  counters whose bytes have overflowed, and at the end how many; or none
 ):
     """Add a histogram of the reports that `answer` would write, which are written nowhere."""
@@ -303,9 +343,7 @@ def send(
     cdef Draws draws
     cdef Counters held
     _prepare(&draws, n, seeds, response, keep, columns, log_m)
-    if counts.shape[0] != columns.shape[0] << (log_m + 1):
-        raise ValueError("counts must have one entry for each report")
-    _hold(&held, counts, full)
+    _hold(&held, counts, full, columns.shape[0] << (log_m + 1), n)
     with nogil:
         start = 0
         while start < n:
@@ -319,30 +357,37 @@ def send(
 def tally(
     const field_t[:, ::1] reports,   # IN   (n, 3): hash, row, sign
     int log_m,                       # IN   there are m = 2^log_m buckets
-    int64_t[::1] counts,             # OUT  (2 k m), as `send` has them
+    counts,                          # OUT  (2 k m), as `send` has them
     uint32_t[::1] full=None,         # OUT
 ):
     """Add a histogram of Hadamard reports; return whether all had a cell and a sign (if not, `counts` is of no use).
 
     A field is read once and compared before it is used as an index, as `dpestim._core.grr.count` does. Places are
-    worked out some hundred at a time, so that many counters far from each other are fetched at once.
+    worked out some at a time, so that many counters far from each other are fetched at once, and reports are fetched
+    before they are wanted: reading them takes longer than all else.
     """
-    cdef Py_ssize_t n = reports.shape[0], start, size
-    cdef uint32_t places[DPESTIM_SKETCH_ROWS]
+    cdef Py_ssize_t n = reports.shape[0], n_counts = len(counts), start, size, at, step
+    cdef uint32_t places[TALLY_ROWS]
     cdef uint32_t k
     cdef Counters held
     cdef bint good = True
-    if (reports.shape[1] != 3 or not 0 <= log_m < 31 or counts.shape[0] == 0
-            or counts.shape[0] % (<Py_ssize_t>2 << log_m)):
+    if reports.shape[1] != 3 or not 0 <= log_m < 31 or n_counts == 0 or n_counts % (<Py_ssize_t>2 << log_m):
         raise ValueError("reports and counts differ in width")
-    if counts.shape[0] >= <Py_ssize_t>1 << 32:
+    if n_counts >= <Py_ssize_t>1 << 32:
         raise ValueError("counts must be fewer than 2^32")
-    k = <uint32_t>(counts.shape[0] >> (log_m + 1))
-    _hold(&held, counts, full)
+    k = <uint32_t>(n_counts >> (log_m + 1))
+    _hold(&held, counts, full, n_counts, n)
+    step = FETCH_ROWS if held.lanes != NULL else TALLY_ROWS
+    start = 0
     with nogil:
-        start = 0
+        if field_t is uint8_t:
+            if held.n_few and dpestim_sketch_picks_8(k, log_m):
+                good, held.k, start = dpestim_sketch_few_8(&reports[0, 0], n, k, log_m, held.tables), k, n
+        elif field_t is uint16_t:
+            if held.n_few and dpestim_sketch_picks_16(k, log_m):
+                good, held.k, start = dpestim_sketch_few_16(&reports[0, 0], n, k, log_m, held.tables), k, n
         while start < n:
-            size = DPESTIM_SKETCH_ROWS if n - start > DPESTIM_SKETCH_ROWS else n - start
+            size = TALLY_ROWS if n - start > TALLY_ROWS else n - start
             if field_t is uint8_t:
                 good = dpestim_sketch_places_8(&reports[start, 0], size, k, log_m, places)
             elif field_t is uint16_t:
@@ -351,36 +396,30 @@ def tally(
                 good = dpestim_sketch_places_32(&reports[start, 0], size, k, log_m, places)
             if not good:
                 break
-            _add(&held, places, size)
+            at = 0
+            while at < size:
+                if n - start - at >= AHEAD + step:
+                    DPESTIM_SKETCH_FETCH(&reports[start + at + AHEAD, 0], 3 * step * sizeof(field_t))
+                _add(&held, places + at, step if size - at > step else size - at)
+                at += step
             start += size
     _release(&held)
     return good
 
 
-def clear(
-    int64_t[::1] counts,             # OUT  the bytes of its counters are 0, a multiple of 8
-):
-    """Clear the bytes of counters, the last eighth of the memory of counts."""
-    if counts.shape[0] % 8:
-        raise ValueError("counts must be a multiple of 8")
-    if counts.shape[0]:
-        with nogil:
-            memset(<uint8_t *>&counts[0] + 7 * counts.shape[0], 0, counts.shape[0])
-
-
 def join(
-    int64_t[::1] counts,             # IN and OUT  bytes of counters, in its last eighth, as `send` and `tally` left them
+    uint8_t[::1] lanes,              # IN and OUT  bytes of counters, as `send` and `tally` left them
     uint32_t[::1] full,              # IN and OUT  those that have overflowed, each time, and at the end how many
-    const int64_t[::1] more,         # IN   bytes of counters of other reports
+    const uint8_t[::1] more,         # IN   bytes of counters of other reports
     const uint32_t[::1] more_full,   # IN   those of them that have overflowed
 ):
     """Add the bytes of other counters; a list for all reports together has room for all that overflow."""
-    cdef Py_ssize_t n = counts.shape[0], i, n_more
+    cdef Py_ssize_t n = lanes.shape[0], i, n_more
     cdef Counters held
     if (more.shape[0] != n or n == 0 or full is None or more_full.shape[0] == 0
             or more_full[more_full.shape[0] - 1] >= more_full.shape[0]):
         raise ValueError("counts and lists of full counters must fit")
-    _hold(&held, counts, full)
+    _hold(&held, lanes, full, n, 0)
     n_more = more_full[more_full.shape[0] - 1]
     if n_more > <Py_ssize_t>(held.room - held.n_full):
         raise ValueError("the list of full counters must have room for those of both")
@@ -388,24 +427,24 @@ def join(
         held.full[held.n_full] = more_full[i]
         held.n_full += 1
     with nogil:
-        held.n_full += dpestim_sketch_join(held.lanes, <const uint8_t *>&more[0] + 7 * n, n, held.full + held.n_full,
-                                           held.room - held.n_full)
+        held.n_full += dpestim_sketch_join(held.lanes, &more[0], n, held.full + held.n_full, held.room - held.n_full)
     _release(&held)
 
 
 def settle(
-    int64_t[::1] counts,             # IN and OUT  bytes of counters, in its last eighth, as `send` and `tally` left them
+    const uint8_t[::1] lanes,        # IN   bytes of counters, as `send` and `tally` left them
     const uint32_t[::1] full,        # IN   those that have overflowed, each time, and at the end how many
+    int64_t[::1] counts,             # OUT  as many as bytes
 ):
-    """Turn bytes of counters into counts."""
+    """Turn bytes of counters, and what they have lost, into counts."""
     cdef Py_ssize_t n = counts.shape[0], i, n_full
-    if full.shape[0] == 0 or full[full.shape[0] - 1] >= full.shape[0] or n % 8 or n == 0:
+    if full.shape[0] == 0 or full[full.shape[0] - 1] >= full.shape[0] or lanes.shape[0] != n or n == 0:
         raise ValueError("counts and the list of full counters do not fit")
     n_full = full[full.shape[0] - 1]
     for i in range(n_full):
         if full[i] >= n:
             raise ValueError("full counters must be some of counts")
     with nogil:
-        dpestim_sketch_widen(&counts[0], n)
+        dpestim_sketch_widen(&lanes[0], n, &counts[0])
         for i in range(n_full):
             counts[full[i]] += 256

@@ -261,18 +261,29 @@ def flip(
     uint8_t[:, ::1] out,            # IN   what a kept 0 becomes   OUT  what each bit does
 ):
     """Answer every kept bit."""
-    cdef Py_ssize_t n = kept.shape[0], width = kept.shape[1], n_coins = coins.shape[0], i, j
+    cdef Py_ssize_t n = kept.shape[0], width = kept.shape[1], n_coins = coins.shape[0], i
     if (out.shape[0] != n or out.shape[1] != width or (n_bits + 7) // 8 != width or width < 1
             or (n_coins and n_coins != n * ((width + 7) // 8))):
         raise ValueError("kept, coins and out differ in length")
+    if n == 0:
+        return
     with nogil:
-        for i in range(n):
-            if n_coins:
+        if n_coins:
+            for i in range(n):
                 _toss(&kept[i, 0], <const uint8_t *>&coins[i * ((width + 7) // 8)], width, n_bits, &out[i, 0])
-            else:
-                for j in range(width):
-                    out[i, j] ^= kept[i, j]
-                _finish(&out[i, 0], width, n_bits, -1, False)
+        else:
+            _turn(&kept[0, 0], n, width, n_bits, &out[0, 0])
+
+
+cdef void _turn(const uint8_t *kept, Py_ssize_t n, Py_ssize_t width, Py_ssize_t n_bits, uint8_t *out) noexcept nogil:
+    """Turn the bits of all records where a kept one is 1, as one run of bytes (records may be of a byte or two)."""
+    cdef Py_ssize_t i
+    cdef uint8_t inside = <uint8_t>(255 >> (8 * width - n_bits))
+    for i in range(n * width):
+        out[i] ^= kept[i]
+    if inside != 255:
+        for i in range(n):
+            out[i * width + width - 1] &= inside
 
 
 def toss(

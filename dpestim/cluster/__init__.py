@@ -7,6 +7,7 @@ How data flows::
 
 * `kmeans.py`   `DPKMeans`: the estimator, and what is made of the rounds
 * `rounds.py`   what each round costs (`Plan`), and secret rows that answer them (`Rows`)
+* `parts.py`    ... rows in parts
 * `coreset.py`  functions of noisy numbers: cells for normal rows, k-means on weighted points
 
 `__all__` is the registry: a class listed here is exported, checked and documented with no further line.

@@ -11,14 +11,13 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralModel
 from dpestim.cluster.coreset import cell_shares, nearest, normal_cells, packed, weighted_kmeans
-from dpestim.cluster.rounds import PartRows, Plan, Rows, Tally
+from dpestim.cluster.rounds import Plan, Rows
+from dpestim.models import range_of
 from dpestim.parallel import check_n_jobs
-from dpestim.passes import Blueprint, CountRows
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.progress import Progress
 from dpestim.rng import check_random_state
 from dpestim.statistics.calibrated_noise import Answers
-from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.row_moments import checked_box
 from dpestim.summaries import read_schema, refuse_too_many
 
@@ -153,6 +152,9 @@ class DPKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, 
 
         {fit of parts}
         """
+        from dpestim.cluster.parts import PartRows, Tally  # (only who reads rows in parts asks for them)
+        from dpestim.passes import Blueprint, CountRows
+
         self._check()
         if self.bounds is None:
             raise ValueError("bounds must be declared: no part of the data may decide what others count. Give bounds")

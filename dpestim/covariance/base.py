@@ -7,13 +7,13 @@ import numpy as np
 
 from dpestim.central.base import declared_delta
 from dpestim.covariance.repair import Scatter, scatter_of
-from dpestim.models import checked_number
+from dpestim.models import checked_number, range_of
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.records import record
 from dpestim.rng import check_random_state
 from dpestim.statistics.calibrated_noise import Answers
 from dpestim.statistics.moment_noise import MomentRelease, scatter_weights
-from dpestim.statistics.one_pass import OnePassModel, range_of
+from dpestim.statistics.one_pass import OnePassModel
 from dpestim.statistics.row_moments import REACH, checked_box, row_map, summary_of
 from dpestim.summaries import Summary
 

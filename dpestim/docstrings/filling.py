@@ -5,6 +5,12 @@ import textwrap
 
 from dpestim.docstrings.glossary import GLOSSARY
 
+#: Methods of which scikit-learn makes requests, for their parameters besides these; and methods that it wraps.
+_ROUTED = frozenset(("fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function",
+                     "score", "split", "transform", "inverse_transform"))
+_ROWS = frozenset(("self", "X", "y"))
+_WRAPPED = "transform", "fit_transform"
+
 
 class Documented:
     """Base of classes whose docstrings are filled in: a line ``{name}`` stands for a text of that name.
@@ -22,9 +28,9 @@ class Documented:
         """Fill in the docstrings of the class's own methods, and that of the class late. (-OO leaves none.)
 
         scikit-learn reads the signatures of all methods of a class, and makes `set_fit_request` and others of these: it
-        need not where the class has those of one of its bases, and no others.
+        need not where those of one of its bases are those of the class.
         """
-        if kwargs or _has_methods(cls):
+        if kwargs or _asks_more(cls):
             super().__init_subclass__(**kwargs)
         for item in vars(cls).values():
             item = getattr(item, "__func__", item)
@@ -35,12 +41,27 @@ class Documented:
             cls.__doc__ = _Late(text)
 
 
-def _has_methods(cls):
-    """Tell whether a class has public methods beside those of its longest base, or says what scikit-learn asks."""
+def _asks_more(cls):
+    """Tell whether scikit-learn would set anything for a class that its longest base does not have."""
     base = max((base for base in cls.__bases__ if issubclass(base, Documented)), key=lambda base: len(base.__mro__))
     inherited = set(base.__mro__)
-    return any(name.startswith("__metadata_request__") or (name[0] != "_" and hasattr(type(value), "__get__"))
-               for new in cls.__mro__ if new not in inherited for name, value in vars(new).items())
+    for new in cls.__mro__:
+        if new in inherited:
+            continue
+        for name, value in vars(new).items():
+            if "__metadata_request__" in name or name in _WRAPPED or (name == "__init_subclass__" and new is not cls):
+                return True
+            if name in _ROUTED and (not _takes_rows(value) or hasattr(cls, f"set_{name}_request")):
+                return True
+    return False
+
+
+def _takes_rows(method):
+    """Tell whether this is a plain function of rows and targets alone."""
+    if not inspect.isfunction(method) or hasattr(method, "__wrapped__") or hasattr(method, "__signature__"):
+        return False
+    code = method.__code__
+    return _ROWS.issuperset(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
 
 
 class _Late:

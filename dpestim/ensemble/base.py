@@ -12,17 +12,15 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim import accounting
 from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralModel
-from dpestim.ensemble.parts import PartHistograms, forget
 from dpestim.ensemble.rounds import Cost, Histograms, boost, unsure_of
+from dpestim.models import NO_TARGETS
 from dpestim.parallel import check_n_jobs, one_thread
-from dpestim.passes import NO_TARGETS, Blueprint, CountRows, InProcesses
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.progress import Progress, check_verbose
 from dpestim.rng import WordSource, check_random_state
 from dpestim.statistics.calibrated_noise import Answers
 from dpestim.summaries import refuse_too_many
 from dpestim.tree.columns import COLUMNS, BinnedColumns
-from dpestim.tree.importances import shares
 
 #: Bins of a column once they were counted, and codes of a side of a pair, at most; that for what is missing included.
 _MERGED, _SIDE = 64, 16
@@ -167,6 +165,9 @@ class Boosting(BinnedColumns, CentralModel):
 
         {fit of parts}
         """
+        from dpestim.ensemble.parts import PartHistograms, forget  # (only who reads rows in parts asks for them)
+        from dpestim.passes import Blueprint, CountRows, InProcesses
+
         epsilon, _ = self._check_parameters()
         if self._inferred() or self._fraction_of_edges():
             raise ValueError(f"{type(self).__name__} needs all rows at once to find bounds, classes or edges: declare "
@@ -281,6 +282,8 @@ class Boosting(BinnedColumns, CentralModel):
         **It is biased by the noise:** the score of a column that tells nothing is rarely 0, so that its importance is
         above 0, the more so the smaller epsilon is.
         """
+        from dpestim.tree.importances import shares  # (no fit asks for them)
+
         check_is_fitted(self)
         sizes = np.zeros(self.n_features_in_)
         for term, size in zip(self.term_features_, self._term_sizes):

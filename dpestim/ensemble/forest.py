@@ -12,8 +12,9 @@ from dpestim import parallel
 from dpestim._core import trees
 from dpestim.ensemble.splits import assigned, random_splits
 from dpestim.ensemble.votes import alike, balanced, evened, halved, levels, together
+from dpestim.models import NO_TARGETS
 from dpestim.parallel import check_n_jobs
-from dpestim.passes import NO_TARGETS, Blueprint, CountRows, Summarize
+from dpestim.passes import Blueprint, CountRows, Summarize
 from dpestim.statistics.one_pass import OnePassModel
 from dpestim.summaries import refuse_too_many
 from dpestim.tree.base import (

@@ -21,7 +21,6 @@ from scipy.special import expit, logit, softmax
 from dpestim import parallel
 from dpestim._core import boosting as kernel
 from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
-from dpestim.central.additive.gaussian import RoundedGaussianLaw
 from dpestim.ensemble.curve import Curve, bins_for, merged, offset_of, settled, steps_of
 from dpestim.records import record
 
@@ -138,6 +137,8 @@ class Cost:
         """Return the noise of every integer, adaptively chosen as they are."""
         if self.pure:
             return DiscreteLaplaceLaw(epsilon, Fraction(0), self.sensitivity, 0)
+        from dpestim.central.additive.gaussian import RoundedGaussianLaw  # (pure fits need it not)
+
         return RoundedGaussianLaw(epsilon, delta, self.sensitivity, 0)
 
 
@@ -415,10 +416,9 @@ def _boosted(stack, rows, ordered, n_bins, n_rounds, kind, noise, counted, n_row
         doubt = _DOUBT / n_rounds  # (several rounds mend what a long step did)
         rows.gather(term, joint)
         first = np.zeros_like(start) if term else start
-        uncertain = np.minimum(uncertain, (total - held) / doubt)
-        curves.append(Curve(known, joint, uncertain, doubt, steps_of(known, in_order), curvature,
-                            noise if term else noise / lead**2, first, _MOST[kind == 0], trust, spread,
-                            in_order is True))
+        curves.append(Curve(known, joint, np.minimum(uncertain, (total - held) / doubt), doubt,
+                            steps_of(known, in_order), curvature, noise if term else noise / lead**2, first,
+                            _MOST[kind == 0], trust, spread, in_order is True))
 
     def learn(first, over=0):
         pace = 2 if signal < _CLEAR else 1

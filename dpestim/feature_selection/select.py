@@ -9,9 +9,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim.central.selection.top_k import PeelingLaw
 from dpestim.inputs import check_target, checked_classes, class_array, label_codes, target_numbers
+from dpestim.models import range_of
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.rng import check_random_state
-from dpestim.statistics.one_pass import OnePassModel, range_of
+from dpestim.statistics.one_pass import OnePassModel
 from dpestim.statistics.summary import grids_of
 from dpestim.statistics.sums import class_sums, column_sums
 

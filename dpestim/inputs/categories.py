@@ -63,11 +63,13 @@ class CategoryEncoder:
         self.dtype = smallest_dtype(max(2, self.n_categories))
         self._missing = None
         self._slots = {}  # tables made when they are needed; they tell how X looked, and so never leave this process
-        self._low = None if self.range is None else self.range[1]
-        values = () if self._low is not None else plain_values(self.categories)
+        self._low, self._codes = None, {}
+        if self.range is not None:
+            self._low = self.range[1]
+            return
+        values = plain_values(self.categories)
         # nothing missing, infinite or unhashable, and no other name for a value: no need to look at each
-        plain = self.range is not None or self.categories.dtype.kind in "iub" or (
-            {str, int, bytes, bool}.issuperset(map(type, values)))
+        plain = self.categories.dtype.kind in "iub" or {str, int, bytes, bool}.issuperset(map(type, values))
         self._codes = dict(zip(values, range(len(values)))) if plain else {}
         if plain and len(self._codes) < len(values):
             raise ValueError(f"categories of {name} must be distinct")
@@ -424,4 +426,7 @@ def _is_infinite(value):
 
 def smallest_dtype(n):
     """Return the smallest unsigned dtype that holds 0 .. n - 1 (64 bits are for hashes of codes only)."""
-    return next((np.dtype(f"u{size}") for size in (1, 2, 4) if n <= 1 << 8 * size), np.dtype(np.uint64))
+    for size in (1, 2, 4):
+        if n <= 1 << 8 * size:
+            return UNSIGNED[size]
+    return UNSIGNED[8]

@@ -10,11 +10,11 @@ from dpestim.inputs import class_array
 from dpestim.linear_model.base import LinearClassifier
 from dpestim.linear_model.base_rate import class_shares, count_law, evenness, offsets_of, share_of
 from dpestim.linear_model.losses import LOGISTIC
-from dpestim.linear_model.parts import PartRows, Rows
 from dpestim.linear_model.release import COLUMNS, release
+from dpestim.linear_model.rows import Rows
 from dpestim.linear_model.shapes import BINARY, OneVersusRest, Softmax
 from dpestim.linear_model.stretch import stretched
-from dpestim.passes import NO_TARGETS, Blueprint, CountRows
+from dpestim.models import NO_TARGETS
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.summaries import read_schema
 
@@ -206,6 +206,9 @@ class DPLogisticRegression(LinearClassifier):
 
         {fit of parts}
         """
+        from dpestim.linear_model.parts import PartRows  # (only who reads rows in parts asks for it)
+        from dpestim.passes import Blueprint, CountRows
+
         self._check_parameters()
         if self.perturbation not in ("functional", "gradient"):
             raise ValueError(f'perturbation="{self.perturbation}" needs all rows at once, because its minimiser reads '

@@ -129,7 +129,10 @@ class Client(PrivateEstimator):
 
     def _share(self, n_columns):
         """Return the part of epsilon that each column of a row gets: equal and exact."""
-        return canonical_epsilon(self.epsilon) / n_columns if self._each is None else self._each
+        if self._each is not None:
+            return self._each
+        epsilon = canonical_epsilon(self.epsilon)
+        return epsilon if n_columns == 1 else epsilon / n_columns
 
     def _n_parts(self, n_columns):
         """Return how many reports make that of a row of so many columns: fewer where columns share one."""
@@ -138,6 +141,10 @@ class Client(PrivateEstimator):
     def _columns_of_width(self, width):
         """Return the columns whose reports are so many numbers wide, as far as that decides."""
         return self._columns_now()
+
+    def _columns_to_freeze(self, width):
+        """Return the same for a server, which keeps them whatever the parameters become."""
+        return self._columns_of_width(width)
 
     def _check_call_parameters(self):
         """Refuse, before anything is charged or drawn, parameters that would fail later."""

@@ -1,6 +1,5 @@
 """Columns: what turns values into codes, the law of what is reported of a code, and the one walk over all of them."""
 
-import itertools
 import math
 
 import numpy as np
@@ -34,11 +33,17 @@ class Columns:
 
     def __init__(self, columns, inferred="", keys=None):
         self.columns, self.inferred, self.keys = list(columns), inferred, keys
-        self.laws = [c.law for c in self.columns]
-        self.dtype = max((r.report_dtype for r in self.laws), key=lambda t: t.itemsize)
-        self.slices, self.report_width = _side_by_side(r.report_width for r in self.laws)
-        #: The features of X that each column stands for, and how many there are.
-        self.features, self.n_features = _side_by_side(c.n_features for c in self.columns)
+        #: The numbers of a report that are of each column, and the features of X that each column stands for.
+        self.laws, self.slices, self.features = [], [], []
+        self.dtype, self.report_width, self.n_features = None, 0, 0
+        for column in self.columns:
+            law, start, first = column.law, self.report_width, self.n_features
+            self.report_width, self.n_features = start + law.report_width, first + column.n_features
+            self.laws.append(law)
+            self.slices.append(slice(start, self.report_width))
+            self.features.append(slice(first, self.n_features))
+            if self.dtype is None or law.report_dtype.itemsize > self.dtype.itemsize:
+                self.dtype = law.report_dtype
         #: What sends one record at a time, by its dtype (`dpestim.local.sending`).
         self.senders = {}
 
@@ -93,7 +98,7 @@ class Columns:
     def same_law(self, other):
         """Tell whether reports of the two can be counted together: every domain and every argument of every law."""
         same = (self.inferred, self.n_sampled, len(self)) == (other.inferred, other.n_sampled, len(other))
-        return same and all(map(lambda mine, theirs: mine.is_like(theirs), self, other))
+        return same and all(mine.is_like(theirs) for mine, theirs in zip(self.columns, other.columns))
 
     def read(self, parts, n_jobs, strict):
         """Return the rows of each column, or raise before anything else has happened."""
@@ -196,8 +201,11 @@ class Columns:
             if report is not part:
                 part[...] = report
 
-    def randomize_and_count(self, data, source, first, n_jobs):
-        """Return the counts of rows as `read` gave them, column by column; no report outlives its block."""
+    def randomize_and_count(self, data, source, first, n_jobs, narrow=False):
+        """Return the counts of rows as `read` gave them, column by column; no report outlives its block.
+
+        They are int64, and add up. `narrow`: or uint8 where none is larger, which no one may add to each other.
+        """
         totals = []
         for number, (column, values) in enumerate(zip(self.columns, data)):
             parts = []
@@ -219,10 +227,10 @@ class Columns:
             ns = column.law.count_ns + column.law.word_ns * column.law.report_width
             _each_block(column, values, source, number, first, n_jobs, start, _worth(column.law, len(values), ns))
             totals.append(_sum(parts))
-        return totals
+        return totals if narrow else list(map(wide, totals))
 
-    def count(self, reports, n_jobs):
-        """Return the counts of checked reports, column by column."""
+    def count(self, reports, n_jobs, narrow=False):
+        """Return the counts of checked reports, column by column, as `randomize_and_count` has them."""
         totals = []
         for law, columns in zip(self.laws, self.slices):
             part, size = reports[:, columns], law.served_rows
@@ -232,7 +240,7 @@ class Columns:
 
             totals.append(_sum(parallel.run(task, -(-len(part) // size), n_jobs,
                                             most=_worth(law, len(part), law.count_ns))))
-        return totals
+        return totals if narrow else list(map(wide, totals))
 
     # ---------------------------------------------------------------- the guarantee
 
@@ -349,9 +357,16 @@ def _counted_unsent(column, number, values, source, first, n_jobs):
     return law.counts_of_sent(*kept)
 
 
+def wide(counts):
+    """Return counts that may be bytes as int64, so that sums and differences of them are right."""
+    return counts.astype(np.int64) if counts.dtype == np.uint8 else counts
+
+
 def _sum(parts):
     """Return the sum of the counts of threads, in the array of the first."""
     total, *others = parts
+    if others:
+        total = wide(total)
     for part in others:
         total += part
     return total
@@ -399,12 +414,6 @@ def _each_block(column, values, source, number, first, n_jobs, start, most=None)
         return step
 
     parallel.walk(start_thread, n_steps, n_jobs, most)
-
-
-def _side_by_side(widths):
-    """Return (the slice of each of several parts, how wide all of them are)."""
-    edges = list(itertools.accumulate(widths, initial=0))
-    return [slice(a, b) for a, b in itertools.pairwise(edges)], edges[-1]
 
 
 def column_names(n, names):

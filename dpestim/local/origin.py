@@ -62,6 +62,6 @@ def is_impossible(law, counts, n):
     """
     if n < FEWEST or not getattr(law, "varies_by_own_share", False) or len(counts) > 4 * n:
         return False
-    found = np.asarray(law.estimate(counts, n))
+    found = np.asarray(law.estimate(np.asarray(counts, np.int64), n))
     low, high = (np.sqrt(np.asarray(law.variance(n, share), float).max()) for share in (0.0, 1.0))
     return bool(found.min() < -FAR * low or found.max() > 1 + FAR * high)

@@ -121,8 +121,8 @@ class SampledColumns(Columns):
         self._walk(data, source, first, n_jobs, start)
         return sign(out, self)
 
-    def randomize_and_count(self, data, source, first, n_jobs):
-        """Return the counts of rows as `read` gave them, column by column; no report outlives its block."""
+    def randomize_and_count(self, data, source, first, n_jobs, narrow=False):
+        """Return the counts of rows as `read` gave them, column by column, none of them narrow."""
         totals = []
 
         def start():
@@ -133,8 +133,8 @@ class SampledColumns(Columns):
         self._walk(data, source, first, n_jobs, start)
         return [sum(parts) for parts in zip(*totals)]
 
-    def count(self, reports, n_jobs):
-        """Return the counts of checked reports, column by column."""
+    def count(self, reports, n_jobs, narrow=False):
+        """Return the counts of checked reports, column by column; none is narrow."""
 
         def task(first, last):
             counts = self._no_counts()

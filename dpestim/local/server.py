@@ -2,17 +2,15 @@
 
 import importlib
 import threading
-from contextlib import contextmanager
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
 from dpestim.base import PrivateEstimator
-from dpestim.local.columns import column_names
+from dpestim.local.columns import column_names, wide
 from dpestim.privacy.lineage import Lineage
 from dpestim.summaries import refuse_other_names
 
-_making = threading.Lock()
 #: What names columns that are reported without a frame.
 _BY_NAME = ("Reports carry no names of columns: declare the columns by name on both sides, in a dict or a "
             "dpestim.Domain, or give all rows as arrays")
@@ -29,7 +27,6 @@ class Server(PrivateEstimator):
     merges = "reports"
     # State lives in these; the class attributes stand for "nothing seen yet".
     _columns = None
-    _counts = None
     _n_users = 0
     _n_batches = 0
     _reports_each = 1
@@ -59,13 +56,13 @@ class Server(PrivateEstimator):
 
     def _aggregate(self, reports):
         client = self._client()
-        columns, blocks = self._blocks(client, reports)
+        columns, blocks = self._blocks(reports, client._columns_to_freeze)
         counts, n = None, 0
         for block in blocks:
             block = columns.check_reports(block, counted=True)
             self._check_columns(columns)
-            own = columns.count(block, client.n_jobs)
-            counts, n = own if counts is None else [a + b for a, b in zip(counts, own)], n + len(block)
+            own = columns.count(block, client.n_jobs, counts is None)
+            counts, n = own if counts is None else [wide(a) + b for a, b in zip(counts, own)], n + len(block)
         self._warn_if_impossible(columns, counts, n)
         self._add(client, columns, None, counts, n)
         self._mark()
@@ -73,16 +70,19 @@ class Server(PrivateEstimator):
         self._seeded = True if self._seeded or client.random_state is not None else None
         return self
 
-    def _blocks(self, client, reports):
-        """Return (the columns of this server, the arrays of reports in an array or an Arrow table)."""
-        if hasattr(reports, "__arrow_c_stream__") or hasattr(reports, "__arrow_c_array__"):
+    def _blocks(self, reports, of_width):
+        """Return (the columns of this server, the arrays of reports in an array or an Arrow table).
+
+        Before any are frozen the columns are those `of_width`.
+        """
+        is_array = type(reports) is np.ndarray
+        if not is_array and (hasattr(reports, "__arrow_c_stream__") or hasattr(reports, "__arrow_c_array__")):
             # (a room above, which knows how reports lie in tables, and is loaded for who has one)
             width, blocks = importlib.import_module("dpestim.collection.batches").reports_in(reports)
-        else:
-            width = reports.shape[1] if getattr(reports, "ndim", 0) == 2 and reports.shape[1] else 1
-            blocks = lambda columns: (reports,)  # noqa: E731
-        columns = self._columns if self._n_users else client._columns_of_width(width)
-        return columns, blocks(columns)
+            columns = self._columns if self._n_users else of_width(width)
+            return columns, blocks(columns)
+        width = reports.shape[1] if getattr(reports, "ndim", 0) == 2 and reports.shape[1] else 1
+        return self._columns if self._n_users else of_width(width), (reports,)
 
     def detect_poisoning(self, reports=None, *, alpha=1e-3):
         """Test whether reports can be those of honest clients, for any values that their users hold; costs nothing.
@@ -123,7 +123,7 @@ class Server(PrivateEstimator):
         if reports is None:
             self._check_fitted()
             return detect(self._columns, self._counts, self._n_users, None, alpha, self.privacy_)
-        columns, blocks = self._blocks(client, reports)
+        columns, blocks = self._blocks(reports, client._columns_of_width)
         blocks = [columns.check_reports(block) for block in blocks]
         reports = blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
         return detect(columns, None, len(reports), reports, alpha, columns.guarantee(None))
@@ -330,9 +330,9 @@ class Server(PrivateEstimator):
         reports = None
         if keep_reports:
             reports = columns.randomize(data, source, first, client.n_jobs)
-            counts = columns.count(reports, client.n_jobs)
+            counts = columns.count(reports, client.n_jobs, True)
         else:
-            counts = columns.randomize_and_count(data, source, first, client.n_jobs)
+            counts = columns.randomize_and_count(data, source, first, client.n_jobs, True)
         if restart:
             self._forget()
         self._add(client, columns, names, counts, n)
@@ -364,20 +364,35 @@ class Server(PrivateEstimator):
         if self._bound[0] is None and client._bound[0] is not None:
             self._bound = (client._bound[0], self._bound[1])
 
-    @contextmanager
     def _alone(self):
-        """Let no other thread count into this object meanwhile: what it read would be overwritten."""
-        with _making:
-            lock = vars(self).setdefault("_lock", threading.RLock())
+        """Return a lock, by which no other thread counts into this object: what it read would be overwritten."""
         if self._part_of is not None:
             raise ValueError(f"this estimator is a part of a {self._part_of}, for reading only: clone it to count "
                              "other reports")
-        with lock:
-            yield
+        # (of several threads that bring one at once, all get the first: a dict takes a text and a value in one step)
+        return vars(self).get("_lock") or vars(self).setdefault("_lock", threading.RLock())
+
+    @property
+    def _counts(self):
+        """The counts of each column, int64. Those of one call may be bytes until they are asked for here.
+
+        Most servers of many counters are read once or never, and eight times the memory takes as long as counting does.
+        The list stays the same: what was worked out of these counts is known by it.
+        """
+        kept = vars(self).get("_counts")
+        for number, own in enumerate(kept or ()):
+            kept[number] = wide(own)
+        return kept
+
+    @_counts.setter
+    def _counts(self, counts):
+        vars(self)["_counts"] = counts
 
     def __getstate__(self):
         state = super().__getstate__()
         state.pop("_lock", None)
+        if self._counts is not None:  # (whoever loads it may be an older version, which adds them as they are)
+            state["_counts"] = self._counts
         return state
 
     def _forget(self):

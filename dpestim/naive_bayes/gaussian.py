@@ -6,11 +6,10 @@ import numpy as np
 
 from dpestim.inputs.declared import missing_of, says_missing
 from dpestim.inputs.numbers import DECLARE, OR_IMPUTE
-from dpestim.models import checked_number
+from dpestim.models import checked_number, range_of
 from dpestim.naive_bayes.base import NaiveBayes
 from dpestim.postprocessing.shrinkage import class_logarithms, kept_of, noise_apart
 from dpestim.statistics.calibrated_noise import equal_shares, noise_for
-from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.summary import grids_of
 from dpestim.statistics.sums import class_sums
 

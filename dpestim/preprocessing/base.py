@@ -10,9 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpestim.central.base import declared_delta
 from dpestim.inputs import number_rows
+from dpestim.models import range_of
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.rng import check_random_state
-from dpestim.statistics.one_pass import OnePassModel, range_of
+from dpestim.statistics.one_pass import OnePassModel
 from dpestim.statistics.private_bounds import find_bounds
 from dpestim.statistics.summary import grids_of
 

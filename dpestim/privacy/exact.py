@@ -39,7 +39,9 @@ def canonical_epsilon(epsilon, name="epsilon"):
 
 
 def _canonical(number, name, what="a finite number above 0"):
-    if isinstance(number, int) and not isinstance(number, bool):
+    if type(number) is float and math.isfinite(number):  # (as most are: to ask what else it is takes longer)
+        value = _of_float(number)
+    elif isinstance(number, int) and not isinstance(number, bool):
         value = Fraction(number)  # also where it is too large for a float
     elif isinstance(number, Fraction):
         value = number

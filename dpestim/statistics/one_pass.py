@@ -134,17 +134,3 @@ class OnePassModel(Mergeable, CentralModel):
         if not (delta and guarantee.is_finite):
             return guarantee
         return replace(guarantee, curve=getattr(draw, "curve", getattr(getattr(draw, "law", None), "curve", None)))
-
-
-def range_of(rows, apart=True):
-    """Return the smallest and largest value of each column: what nobody should do with private rows.
-
-    Those of a constant column are the same, or a little apart where bounds have to be.
-    """
-    known = ~np.isnan(rows)
-    low, high = np.min(rows, axis=0, where=known, initial=np.inf), np.max(rows, axis=0, where=known, initial=-np.inf)
-    low, high = (np.clip(np.where(low <= high, end, 0.0), -1e138, 1e138) for end in (low, high))
-    if not apart:
-        return low, high
-    width = np.maximum(np.abs(low), np.abs(high)) * 2.0**-20 + 1e-9
-    return low - width * (low == high), high + width * (low == high)

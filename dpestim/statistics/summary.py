@@ -5,13 +5,12 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from dpestim._core import cells, scaled
+from dpestim._core import scaled
 from dpestim.inputs import columns_of, is_missing, number_rows, pair_of, refuse_infinite
 from dpestim.inputs.frames import refuse_parts
 from dpestim.inputs.safe_errors import attempt
 from dpestim.records import record
 from dpestim.rng import Stage, WordSource
-from dpestim.statistics.keys import key_of
 
 #: Rows that are looked at at a time: squares of the points of the finest grid then add up below 2^57.
 BLOCK = 1 << 14
@@ -82,6 +81,8 @@ class Grid:
 
     def points(self, column):
         """Return the points of a block of a column, counted from the center."""
+        from dpestim._core import cells  # (a library, which sums need not)
+
         out = np.empty(len(column), np.int64)
         column = np.ascontiguousarray(column, np.float64)
         cells.points(column, self.scale, float(self.first), self.span, self.low, self.high, self.span // 2, out)
@@ -98,6 +99,8 @@ class Grid:
 
     def count(self, column, counts):
         """Add to `counts`, one entry a point, the rows of a column."""
+        from dpestim._core import cells  # (as for points)
+
         for at in range(0, len(column), BLOCK):
             block = np.ascontiguousarray(column[at : at + BLOCK], np.float64)
             cells.count_points(block, self.scale, float(self.first), self.span, self.low, self.high, counts)
@@ -195,6 +198,8 @@ def users_of(users, n_rows, strict):
 
     Ids of different types are those of different users: 1 is not True.
     """
+    from dpestim.statistics.keys import key_of  # (few rows have users)
+
     out = [None if user is None else key_of(user) for user in named(users, n_rows, "users", strict)]
     if not strict and None in out:
         raise ValueError("users must name the user of each row, without missing values: by strings, numbers, dates or "

@@ -19,11 +19,11 @@ from dpestim.inputs import check_target, checked_classes, class_array, label_cod
 from dpestim.inputs.declared import says_missing
 from dpestim.inputs.labels import target_numbers
 from dpestim.inputs.numbers import DECLARE, OR_IMPUTE
+from dpestim.models import range_of
 from dpestim.privacy.exact import canonical_epsilon
 from dpestim.records import record
 from dpestim.rng import check_random_state
 from dpestim.statistics.calibrated_noise import equal_shares
-from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.summary import grids_of
 from dpestim.tree.columns import COLUMNS, MISSING, BinnedColumns
 from dpestim.tree.importances import SplitImportances

@@ -6,12 +6,11 @@ from numbers import Integral, Real
 
 import numpy as np
 
-from dpestim.inputs import Domain, is_by_column, lists_of, pairs_of
+from dpestim.inputs import PublicColumns, is_by_column, lists_of, pairs_of
 from dpestim.inputs.declared import has_numbers, missing_of, settle_to, shown
-from dpestim.models import PrivateModel
+from dpestim.models import PrivateModel, range_of
 from dpestim.privacy import Neighbours
 from dpestim.privacy.exact import canonical_amount
-from dpestim.statistics.one_pass import range_of
 from dpestim.statistics.summary import grids_of
 from dpestim.tree.binning import NumberBins, category_bins, checked_bins, codes_of, edges_of, encoders_of, number_part
 
@@ -63,18 +62,19 @@ class BinnedColumns(PrivateModel):
         return isinstance(self.categories, list | tuple) or super()._names_columns()
 
     def _inferred(self):
-        return [name for name in super()._inferred() if name != "bounds" or not isinstance(self.categories, Domain)]
+        declared = isinstance(self.categories, PublicColumns)
+        return [name for name in super()._inferred() if name != "bounds" or not declared]
 
     def _takes_strings(self):
         """Tell whether a column may hold strings."""
-        return self.categories is not None or isinstance(self.bounds, Domain)
+        return self.categories is not None or isinstance(self.bounds, PublicColumns)
 
     def _settle(self, names, n_columns, target):
         """... A `Domain` that is given as `bounds` or as `categories` stands for both."""
         categories, bounds = self.categories, self.bounds
-        if isinstance(bounds, Domain) and categories is None:
+        if isinstance(bounds, PublicColumns) and categories is None:
             categories = bounds
-        elif isinstance(categories, Domain) and bounds is None:
+        elif isinstance(categories, PublicColumns) and bounds is None:
             bounds = categories
         if categories is not None:
             lists = enumerate(lists_of(categories, n_columns, names, some=True))

@@ -10,7 +10,8 @@ import numpy as np
 
 from dpestim.central.selection.permute_and_flip import PermuteAndFlipLaw
 from dpestim.exact_reals import BitStream
-from dpestim.passes import NO_TARGETS, Blueprint, CountRows
+from dpestim.models import NO_TARGETS
+from dpestim.passes import Blueprint, CountRows
 from dpestim.privacy.exact import canonical_amount
 from dpestim.rng import Stage
 from dpestim.statistics.one_pass import OnePassModel

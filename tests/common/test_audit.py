@@ -108,6 +108,7 @@ def on_inputs(column, rng):
     return values[rng.integers(len(values), size=N) * rng.integers(1, 3, size=N) % len(values)]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("cls", "params"), CASES)
 def test_measured_success_agrees_and_a_wrong_law_does_not(cls, params):
     rng = np.random.default_rng(1)

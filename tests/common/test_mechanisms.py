@@ -24,14 +24,20 @@ from dpestim.testing import (
 #: Exact laws, samples of them, and what is heard of a release with other noise: scikit-learn has no say in any.
 MODULES = (law, frequencies, numbers, balls, central, choices, queries)
 MORE = """
-    answers_law boosting_law bound_lies_above_the_truth columns_are_drawn columns_share_epsilon estimates_cover
-    edges_keep_epsilon intervals_hold joint_mean_is_exact many_rows_keep_epsilon means_cover
-    messages_follow_their_law mixed_estimates model_keeps_epsilon model_noise numbers_follow_their_edges
-    numbers_have_noise_of_their_own pair_estimates pair_law promises release_seeds rounds_learn row_by_enumeration
-    rows_follow_their_law rows_keep_epsilon standard_errors_are_those_seen statistic_follows_its_law
-    statistic_keeps_epsilon statistic_shows_what_was_drawn synthetic_answers threads totals tree_law worst_ratio
+    answers_follow_law answers_keep_epsilon answers_law boosting_law bound_lies_above_the_truth
+    clipped_counts_have_noise clipped_counts_keep_epsilon columns_are_drawn columns_share_epsilon
+    counts_keep_epsilon coverage_follows_law coverage_keeps_epsilon density_counts_have_the_stated_error
+    density_splits_keep_epsilon edges_keep_epsilon estimates_cover generator_keeps_epsilon generator_samples
+    graph_follows_law graph_keeps_epsilon intervals_hold items_follow_law items_keep_epsilon joint_mean_is_exact
+    lists_each_has_noise lists_follow_law lists_keep_epsilon many_rows_keep_epsilon means_cover
+    messages_follow_their_law mixed_estimates model_keeps_epsilon model_noise nodes_follow_law nodes_keep_epsilon
+    numbers_follow_their_edges numbers_have_noise_of_their_own pair_estimates pair_law promises ratings_keep_epsilon
+    release_seeds reports_say_the_direction rounds_learn row_by_enumeration rows_follow_their_law rows_keep_epsilon
+    shuffled_law standard_errors_are_those_seen statistic_follows_its_law statistic_keeps_epsilon
+    statistic_shows_what_was_drawn stream_follows_law stream_keeps_epsilon synthetic_answers threads totals
+    trajectories_have_the_noise_of_their_tables trajectories_keep_epsilon tree_law worst_ratio
 """
-#: Studies of accuracy, and containers: `make test` sees them in the first setting, and `make ci-test` in all.
+#: Studies of accuracy, and containers: `make test` sees them in the first setting, as laws, and `make ci-test` in all.
 ONCE = """
     estimates_are_unbiased intervals_cover intervals_hold rounds_learn standard_errors_are_those_seen estimates_cover
     mixed_estimates mean_of_vectors model_containers
@@ -39,6 +45,7 @@ ONCE = """
 OF_ONE_SETTING = {f"check_{name}" for name in ONCE.split()}
 LAW_CHECKS = {check.__name__ for module in MODULES for check in module.LAW_CHECKS}
 LAW_CHECKS |= {f"check_{name}" for name in MORE.split()}
+FIRST = OF_ONE_SETTING | LAW_CHECKS
 
 
 def cases():
@@ -48,7 +55,7 @@ def cases():
             for check, _ in mechanism_checks(cls(**params)):
                 # (who meets arrays is seen in two settings)
                 marks = [pytest.mark.law] * (check in LAW_CHECKS or k > 1)
-                marks += [pytest.mark.ci] * (k > (check not in OF_ONE_SETTING))
+                marks += [pytest.mark.ci] * (k > (check not in FIRST))
                 yield pytest.param(cls, k, check, id=f"{name}-{k}-{check}", marks=marks)
 
 

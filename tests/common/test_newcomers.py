@@ -9,6 +9,7 @@ SLIPS = [pytest.param(family, cls, params, id=f"{family}-{cls.__name__}")
          for family, slips in FAMILIES.items() for cls, params in slips]
 
 
+@pytest.mark.ci
 @pytest.mark.filterwarnings("ignore:counts of")  # (servers that notice a slip themselves)
 @pytest.mark.parametrize(("family", "cls", "params"), SLIPS)
 def test_a_slip_is_rejected(family, cls, params):

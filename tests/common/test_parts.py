@@ -17,7 +17,8 @@ from dpestim.accounting import Ledger
 from dpestim.base import PrivateEstimator, all_estimators
 from dpestim.central.stability.rows import RowMechanism
 from dpestim.cluster import DPKMeans
-from dpestim.cluster.rounds import PartRows, Plan, Tally
+from dpestim.cluster.parts import PartRows, Tally
+from dpestim.cluster.rounds import Plan
 from dpestim.decomposition import DPPCA
 from dpestim.distributed.parts import Batches, added, frame_of, frame_of_records, made_up
 from dpestim.ensemble import (
@@ -526,7 +527,7 @@ def test_a_process_that_is_asked_nothing_drops_codes_and_scores(monkeypatch):
             asked.append(len(parts_of_boosting._kept))
             return answer
 
-    monkeypatch.setattr("dpestim.ensemble.base.forget", int)
+    monkeypatch.setattr("dpestim.ensemble.parts.forget", int)
     model = DPGradientBoostingClassifier(5.0, classes=[0, 1], bounds=(-1, 1), max_iter=1)
     distributed.fit(model, Unreached())
     assert max(asked) == 1

@@ -1,6 +1,8 @@
 """scikit-learn's own checks on every estimator, with a few reasoned expected failures and no others."""
 
+import functools
 import inspect
+import re
 
 import pytest
 import sklearn
@@ -10,7 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from dpestim.base import all_estimators
 from dpestim.central.base import CentralMechanism
 from dpestim.central.model import CentralModel
-from dpestim.docstrings import Documented
+from dpestim.docstrings import Documented, filling
 from dpestim.linear_model import DPLogisticRegression, DPTukeyRegression
 from dpestim.local import LaplaceTransformer, PrivatizedColumns, StaircaseTransformer
 from dpestim.model_selection import PrivateSearchCV
@@ -56,6 +58,10 @@ ROUNDS = {"check_non_transformer_estimators_n_iter": "all of max_iter rounds are
 STATISTICS = {name: "columns, and tables without rows, are data of statistics"
               for name in ("check_fit1d", "check_estimators_empty_data_messages")}
 
+
+#: What scikit-learn makes requests of.
+METHODS = ("fit", "partial_fit", "predict", "predict_proba", "predict_log_proba", "decision_function", "score", "split",
+           "transform", "inverse_transform")
 
 #: No estimator gets fewer of scikit-learn's checks.
 FEWEST = 35
@@ -133,13 +139,12 @@ def test_what_scikit_learn_says_is_heard():
 
 
 def test_every_class_has_the_requests_that_scikit_learn_reads_from_its_methods():
-    """It is not asked for a class that adds no method: a base's requests must then be those of the class."""
-    methods = ("fit", "partial_fit", "predict", "predict_proba", "decision_function", "score", "transform")
+    """It is not asked for a class whose methods take rows alone: a base's requests must then be those of the class."""
     some = 0
     for _, kind in all_estimators():
-        plain = type(kind.__name__, (BaseEstimator,), {name: getattr(kind, name) for name in methods
+        plain = type(kind.__name__, (BaseEstimator,), {name: getattr(kind, name) for name in METHODS
                                                        if inspect.isfunction(getattr(kind, name, None))})
-        for request in (f"set_{name}_request" for name in methods):
+        for request in (f"set_{name}_request" for name in METHODS):
             found, expected = (getattr(of, request, None) for of in (kind, plain))
             assert (found is None) == (expected is None), (kind, request)
             if found:
@@ -147,6 +152,13 @@ def test_every_class_has_the_requests_that_scikit_learn_reads_from_its_methods()
                 assert str(inspect.signature(found)) == str(inspect.signature(expected)).replace(
                     f"{plain.__module__}.{plain.__qualname__}", f"{kind.__module__}.{kind.__qualname__}")
     assert some > 20
+
+
+def test_methods_of_which_requests_are_made_are_those_of_scikit_learn():
+    takes_more = {name: lambda self, X, price: None for name in [*METHODS, "fit_transform", "fit_parts", "release"]}
+    plain = type("Plain", (BaseEstimator,), takes_more)
+    found = {name[len("set_") : -len("_request")] for name in dir(plain) if re.fullmatch("set_[a-z_]+_request", name)}
+    assert found == set(METHODS) == filling._ROUTED
 
 
 def test_a_class_that_adds_a_method_has_its_requests():
@@ -169,5 +181,22 @@ def test_a_class_that_adds_a_method_has_its_requests():
     class Joined(Added, Mixed):
         """It has that method."""
 
+    class Fewer(Below):
+        """It takes rows alone again."""
+
+        def predict(self, X):
+            """Predict."""
+
+    class Wrapped(DPGaussianNB):
+        """It takes what its code does not tell."""
+
+        @functools.wraps(Below.predict)
+        def predict(self, X):
+            """Predict."""
+
     assert not hasattr(DPGaussianNB, "set_predict_request")
+    plain = type("Plain", (type("Base", (BaseEstimator,), {"predict": Below.predict}),), {"predict": Fewer.predict})
+    asked, expected = (list(inspect.signature(of.set_predict_request).parameters) for of in (Fewer, plain))
+    assert asked == expected  # (older releases leave the parameter of the base)
+    assert "price" in inspect.signature(Wrapped.set_predict_request).parameters
     assert all(map(hasattr, (Below, Same, Joined), ("set_predict_request", "set_predict_request", "set_fit_request")))

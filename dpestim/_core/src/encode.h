@@ -28,12 +28,16 @@ DPESTIM_ENCODE_ALL(16)
 DPESTIM_ENCODE_ALL(32)
 DPESTIM_ENCODE_ALL(64)
 
-/* Whether each value is the one before it and 1, modulo 2^w. */
+/* Whether each value is the one before it and 1, modulo 2^w. What comes next is fetched before it is wanted, some lines
+ * at a time: a processor's own look ahead ends with the page. */
 #define DPESTIM_STEPS(in)                                                                       \
     DPESTIM_WIDE static int dpestim_steps##in(const uint##in##_t *restrict values, size_t n) {  \
-        for (size_t at = 1; at < n; at += 1024) {                                               \
-            const size_t stop = n - at > 1024 ? at + 1024 : n;                                  \
+        const size_t size = 4096 / in, ahead = 8 * size; /* 512 bytes, and 4,096 */             \
+        for (size_t at = 1; at < n; at += size) {                                               \
+            const size_t stop = n - at > size ? at + size : n;                                  \
             uint##in##_t bad = 0;                                                               \
+            if (n - at >= ahead + size)                                                         \
+                for (size_t i = 0; i < size; i += 512 / in) DPESTIM_FETCH_TO_READ(values + at + ahead + i); \
             for (size_t i = at; i < stop; i++)                                                  \
                 bad |= (uint##in##_t)(values[i] - values[i - 1] - 1);                           \
             if (bad) return 0;                                                                  \

@@ -8,6 +8,8 @@
 #include "wide.h"
 
 #define DPESTIM_SKETCH_ROWS 512
+/* Counters that are few: four tables of them lie in the nearest cache. */
+#define DPESTIM_SKETCH_FEW 2048
 
 /* The bucket of a code: bit i of the code brings columns[i]. */
 static inline uint32_t dpestim_sketch_bucket(uint64_t code, const uint32_t *columns, size_t n_bits) {
@@ -63,9 +65,27 @@ DPESTIM_WIDE static void dpestim_sketch_sent(const uint32_t *restrict cells, con
     }
 }
 
+/* Reads some lines that will be wanted soon: a processor's own look ahead ends with the page, and begins anew behind it.
+ * (a macro, as what is inlined into loops for wide vectors must be) */
+#define DPESTIM_SKETCH_FETCH(from, bytes) \
+    for (size_t line = 0; line < (bytes); line += 64) DPESTIM_FETCH_TO_READ((const char *)(from) + line)
+
 /* Adds 1 to the count of each place. */
 static inline void dpestim_sketch_add_64(const uint32_t *restrict places, size_t n, int64_t *restrict counts) {
     for (size_t i = 0; i < n; i++) counts[places[i]]++;
+}
+
+/* The same in four tables side by side: two reports of one place that follow each other need not wait for each other. */
+static inline void dpestim_sketch_add_tables(const uint32_t *restrict places, size_t n,
+                                             uint32_t (*restrict tables)[DPESTIM_SKETCH_FEW]) {
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        tables[0][places[i]]++;
+        tables[1][places[i + 1]]++;
+        tables[2][places[i + 2]]++;
+        tables[3][places[i + 3]]++;
+    }
+    for (; i < n; i++) tables[0][places[i]]++;
 }
 
 /* Adds 1 to the byte of each place; writes the places of those that overflow, as many as there is room for, and returns
@@ -98,14 +118,9 @@ DPESTIM_WIDE static size_t dpestim_sketch_join(uint8_t *restrict lanes, const ui
     return found;
 }
 
-/* Bytes in the last eighth of counts become the counts, eight at a time: what is written lies below what is unread. */
-DPESTIM_WIDE static void dpestim_sketch_widen(int64_t *counts, size_t n) {
-    const uint8_t *const lanes = (const uint8_t *)counts + 7 * n;
-    for (size_t i = 0; i < n; i += 8) {
-        uint8_t own[8];
-        memcpy(own, lanes + i, sizeof own);
-        for (size_t j = 0; j < 8; j++) counts[i + j] = own[j];
-    }
+/* Bytes become counts. */
+DPESTIM_WIDE static void dpestim_sketch_widen(const uint8_t *restrict lanes, size_t n, int64_t *restrict counts) {
+    for (size_t i = 0; i < n; i++) counts[i] = lanes[i];
 }
 
 /* Bits of reports, behind the number of a hash in two bytes, to the lanes of their hash, a byte for each bit: bit b of
@@ -158,7 +173,63 @@ DPESTIM_WIDE256 static size_t dpestim_sketch_bits(const uint8_t *restrict report
         return bad == 0;                                                                                            \
     }
 
+/* Counts n reports of which the digits `kept` are read, hash lowest, then row, then sign, as the number of a counter: no
+ * place is written and read again. Returns the other digits of all reports, which must be 0. It reads beyond a report
+ * what a word has more bytes than it. */
+#if DPESTIM_PICKS_DIGITS
+#define DPESTIM_SKETCH_PICKED(bits, type, word)                                                                  \
+    DPESTIM_TARGET("bmi2") static uint64_t dpestim_sketch_picked_##bits(                                            \
+        const type *restrict reports, size_t n, uint64_t kept, uint32_t (*restrict tables)[DPESTIM_SKETCH_FEW]) {   \
+        uint64_t seen = 0;                                                                                          \
+        size_t i = 0;                                                                                               \
+        for (; i + 4 <= n; i += 4) {                                                                                \
+            word x[4];                                                                                              \
+            for (int j = 0; j < 4; j++) memcpy(x + j, reports + 3 * (i + j), sizeof(word));                         \
+            seen |= (uint64_t)x[0] | x[1] | x[2] | x[3];                                                            \
+            for (int j = 0; j < 4; j++) tables[j][DPESTIM_PICKED(x[j], kept)]++;                                    \
+        }                                                                                                           \
+        for (; i < n; i++) {                                                                                        \
+            word x;                                                                                                 \
+            memcpy(&x, reports + 3 * i, sizeof(word));                                                              \
+            seen |= x;                                                                                              \
+            tables[0][DPESTIM_PICKED(x, kept)]++;                                                                   \
+        }                                                                                                           \
+        return seen & (((uint64_t)1 << 3 * bits) - 1) & ~kept;                                                      \
+    }
+#else
+#define DPESTIM_SKETCH_PICKED(bits, type, word)                                                                  \
+    static inline uint64_t dpestim_sketch_picked_##bits(const type *reports, size_t n, uint64_t kept,               \
+                                                        uint32_t (*tables)[DPESTIM_SKETCH_FEW]) {                   \
+        (void)reports, (void)n, (void)kept, (void)tables; /* (never called: dpestim_picks_digits) */                \
+        return 1;                                                                                                   \
+    }
+#endif
+
+/* Whether there are so few hashes and rows, and both powers of two, that such digits number them; counts all reports then
+ * (which are not read beyond the last), and returns whether all were within their limits. */
+#define DPESTIM_SKETCH_FEW_OF(bits, type)                                                                           \
+    static inline int dpestim_sketch_picks_##bits(uint32_t k, int log_m) {                                          \
+        return dpestim_picks_digits() && !(k & (k - 1)) && k <= (uint32_t)1 << bits && log_m <= bits;               \
+    }                                                                                                               \
+    static int dpestim_sketch_few_##bits(const type *reports, size_t n, uint32_t k, int log_m,                      \
+                                         uint32_t (*tables)[DPESTIM_SKETCH_FEW]) {                                  \
+        const uint64_t kept = (k - 1) | (((uint64_t)1 << log_m) - 1) << bits | (uint64_t)1 << 2 * bits;             \
+        type last[4] = {0};                                                                                         \
+        memcpy(last, reports + 3 * (n - 1), 3 * sizeof(type));                                                      \
+        return (dpestim_sketch_picked_##bits(reports, n - 1, kept, tables)                                          \
+                | dpestim_sketch_picked_##bits(last, 1, kept, tables)) == 0;                                        \
+    }
+/* The number by which such digits call counter i, 2 cell + sign. */
+static inline size_t dpestim_sketch_place_of(size_t i, uint32_t k, size_t n_counts) {
+    const size_t m = n_counts / 2 / k, cell = i >> 1;
+    return cell / m + cell % m * k + (i & 1) * k * m;
+}
+
 DPESTIM_SKETCH(8, uint8_t)
 DPESTIM_SKETCH(16, uint16_t)
 DPESTIM_SKETCH(32, uint32_t)
+DPESTIM_SKETCH_PICKED(8, uint8_t, uint32_t)
+DPESTIM_SKETCH_PICKED(16, uint16_t, uint64_t)
+DPESTIM_SKETCH_FEW_OF(8, uint8_t)
+DPESTIM_SKETCH_FEW_OF(16, uint16_t)
 #endif

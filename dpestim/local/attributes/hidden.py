@@ -129,9 +129,9 @@ class HiddenColumns(Columns):
         """Return the reports of rows as `read` gave them, of which the first has this number."""
         return super().randomize(self._mixed(data, source, first, n_jobs), source, first, n_jobs)
 
-    def randomize_and_count(self, data, source, first, n_jobs):
+    def randomize_and_count(self, data, source, first, n_jobs, narrow=False):
         """Return the counts of rows as `read` gave them, column by column."""
-        return super().randomize_and_count(self._mixed(data, source, first, n_jobs), source, first, n_jobs)
+        return super().randomize_and_count(self._mixed(data, source, first, n_jobs), source, first, n_jobs, narrow)
 
     def _mixed(self, data, source, first, n_jobs):
         """Return the codes that are reported: the true ones of the drawn column of a row, fake ones of the others."""

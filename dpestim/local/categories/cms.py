@@ -194,29 +194,30 @@ class HCMS(FieldReports, Sketch):
         return *drawn, self.weights.keep, self.columns, self.n_buckets.bit_length() - 1
 
     def _counts_bytes(self, n):
-        """Tell whether n reports are counted in bytes first, the last eighth of many counts, where there is one."""
-        return self.n_counts >= _MANY and n >= self.n_counts // 4 and self.n_counts % 8 == 0
+        """Tell whether n reports are counted in bytes, of which counts are made if some overflow."""
+        return self.n_counts >= _MANY and n >= self.n_counts // 4
 
     def sent_counters(self, n):
-        """Return (counts, None); or, of many reports, (counts whose last bytes are counters, a list of full ones)."""
+        """Return (counts, None); or, of many reports, (bytes that are counters, a list of full ones)."""
         if not self._counts_bytes(n):
             return np.zeros(self.n_counts, np.int64), None
-        counts, full = np.empty(self.n_counts, np.int64), np.zeros(n // 256 + 2, np.uint32)
-        hcms.clear(counts)
-        return counts, full
+        return np.zeros(self.n_counts, np.uint8), np.zeros(n // 256 + 2, np.uint32)
 
     def count_sent(self, codes, words, counters):
         """Count the reports of codes, which are written nowhere."""
         hcms.send(np.ascontiguousarray(codes, self.code_dtype), *self._draws(words), *counters)
 
     def counts_of_sent(self, counters, *others):
-        """Return the counts: bytes are added up before they become counts."""
-        counts, full = counters
+        """Return the counts: bytes are added up, and are the counts where none has overflowed."""
+        lanes, full = counters
         if full is None:
-            return super().counts_of_sent(counts, *(part for part, _ in others))
+            return super().counts_of_sent(lanes, *(part for part, _ in others))
         for other in others:
-            hcms.join(counts, full, *other)
-        hcms.settle(counts, full)
+            hcms.join(lanes, full, *other)
+        if not full[-1]:
+            return lanes
+        counts = np.empty(len(lanes), np.int64)
+        hcms.settle(lanes, full, counts)
         return counts
 
     def public_part(self, reports):

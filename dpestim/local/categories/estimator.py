@@ -36,6 +36,12 @@ class CategoryClient(Client):
     def _declared_columns(self, n_columns, names=None):
         return super()._declared_columns(None, names)  # the domain alone says how many columns there are
 
+    def _columns_to_freeze(self, width):
+        # (nobody compares the parameters with those that these were made from, so that nothing is remembered of them)
+        if self._columns is None and "_declared" not in vars(self) and self._is_declared:
+            return self._declare(None)
+        return self._columns_of_width(width)
+
     def _declare(self, n_columns, names=None):
         lists, keys = category_lists(self.categories, names=names)
         return self._made(lists, column_names(len(lists), keys), keys=keys)

@@ -91,6 +91,7 @@ class OpenFrequencyEstimator(FrequencyEstimator):
 
     def _declare(self, n_columns, names=None):
         if self.categories is None:
+            n_columns = n_columns or 1
             return self._made([None] * n_columns, column_names(n_columns, None))
         return super()._declare(n_columns, names)
 

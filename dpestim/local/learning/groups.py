@@ -10,7 +10,8 @@ from dpestim.inputs.frames import take
 from dpestim.local.estimates.mean import MeanEstimator
 from dpestim.local.grouping import CountGroup, Grouping
 from dpestim.local.learning.gradients import client_of
-from dpestim.passes import NO_TARGETS, Blueprint, CountRows, size, words_of
+from dpestim.models import NO_TARGETS
+from dpestim.passes import Blueprint, CountRows, size, words_of
 from dpestim.records import record
 
 #: The part of a fit's users whose rows make a centre, as one of so many.

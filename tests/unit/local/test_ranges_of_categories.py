@@ -105,3 +105,26 @@ def test_arrays_are_looked_at_once_in_a_block_and_again_after_it(monkeypatch):
     est.categories[0][5] = 0  # (as before: somebody changes it in place, and is refused)
     with pytest.raises(ValueError, match="distinct"):
         HCMSFrequencyEstimator(1.0, categories=est.categories).fit(np.array([[3]]))
+
+
+def test_a_server_looks_at_a_list_once_and_each_time_anew_until_reports_are_counted(monkeypatch):
+    looked, steps, values = [], encode.steps, np.arange(MANY)
+    reports = HCMSFrequencyEstimator(1.0, categories=[values]).privatize(np.arange(5)[:, None]).copy()
+    monkeypatch.setattr(encode, "steps", lambda values: looked.append(len(values)) or steps(values))
+    est = HCMSFrequencyEstimator(1.0, categories=[values])
+    with pytest.raises(ValueError, match="dtype"):
+        est.aggregate(reports.astype(np.int8))
+    values += 1
+    assert est.aggregate(reports).categories_[0][0] == 1  # (what a refused call has seen is not remembered)
+    assert looked == [MANY, MANY]
+    values += 1
+    assert est.aggregate(reports).categories_[0][0] == 1  # (and the first reports that are counted freeze the columns)
+    assert looked == [MANY, MANY]
+
+
+def test_a_server_of_an_open_column_needs_no_list():
+    est = HCMSFrequencyEstimator(1.0, categories=None)
+    reports = est.privatize(np.array([["a"], ["b"]], object))
+    fresh = HCMSFrequencyEstimator(1.0, categories=None).aggregate(reports)
+    assert fresh.n_users_ == 2
+    assert fresh.randomizers_ == est.aggregate(reports).randomizers_

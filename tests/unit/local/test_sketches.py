@@ -250,12 +250,11 @@ def test_many_counters_are_bytes_first_which_may_overflow():
     reports[600:, 1] = np.arange((1 << 15) - 600)
     reports[-400:-9, 2] = 1
     wanted = np.bincount(2 * reports[:, 1] + reports[:, 2], minlength=1 << 17)
-    counts, full = np.full(1 << 17, -1, np.int64), np.zeros(4, np.uint32)
-    hcms.clear(counts)
+    lanes, counts, full = np.zeros(1 << 17, np.uint8), np.full(1 << 17, -1, np.int64), np.zeros(4, np.uint32)
     for start in range(0, len(reports), 300):  # bytes and the list go on from call to call
-        assert hcms.tally(reports[start : start + 300], 16, counts, full)
+        assert hcms.tally(reports[start : start + 300], 16, lanes, full)
     assert full.tolist() == [0, 0, 0, 2]
-    hcms.settle(counts, full)
+    hcms.settle(lanes, full, counts)
     np.testing.assert_array_equal(counts, wanted)
     assert counts[0] == 601
     counts[:] = 3
@@ -274,10 +273,9 @@ def test_bytes_of_several_threads_are_added_up_before_they_are_counts(n_counts):
         part[:, 0], part[:, 2] = 0, part[:, 2] & 1
         part[:200, 1] = n_counts // 2 - 1  # (fewer than 256 of each thread)
         part[200:200 + 600, 1] = 0
-    counters = [(np.full(n_counts, -1, np.int64), np.zeros(n // 256 + 2, np.uint32)) for _ in parts]
+    counters = [(np.zeros(n_counts, np.uint8), np.zeros(n // 256 + 2, np.uint32)) for _ in parts]
     log_m = (n_counts // 2).bit_length() - 1 if n_counts != 520 else 2
     for (counts, full), part in zip(counters, parts):
-        hcms.clear(counts)
         if n_counts == 520:  # 65 hashes of 4 buckets
             part[:, 0], part[:, 1] = part[:, 1] >> 2, part[:, 1] & 3
         assert hcms.tally(part.astype(np.uint32), log_m, counts, full)

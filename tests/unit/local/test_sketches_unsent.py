@@ -1,5 +1,7 @@
 """Hadamard sketches: reports of parts of words, counted unsent; bits of many buckets are added at once."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -19,7 +21,7 @@ MANY = HCMS(1.0, 9).block_rows + 1234
     (1 << 16, MANY, {}),  # counters are bytes first
     (1 << 16, 30_000, {"epsilon": 46.0}),  # two words a sign
     (1 << 20, 3000, {"n_hashes": 7, "n_buckets": 64}),
-    (1 << 16, 40_000, {"n_hashes": 32_769, "n_buckets": 2}),  # many counters, but no multiple of eight
+    (1 << 16, 40_000, {"n_hashes": 32_769, "n_buckets": 2}),
     ("open", 3000, {}),
 ])
 @pytest.mark.parametrize("n_jobs", [None, 2])
@@ -47,11 +49,12 @@ def test_bytes_that_overflow_lose_nothing(n_words, many):
     codes = rng.integers(0, 16, n).astype(law.code_dtype)
     seeds = rng.integers(0, 1 << 60, n, dtype=np.uint64)  # the first row alone
     words, keep = rng.integers(0, 1 << 64, n * n_words, dtype=np.uint64), (1 << 64 * n_words) // 3
-    out, counts, full = np.empty((n, 3), np.uint8), np.full(32, 0 if many else 5), np.zeros(n // 256 + 2, np.uint32)
+    out, counts, full = np.empty((n, 3), np.uint8), np.full(32, 5), np.zeros(n // 256 + 2, np.uint32)
+    lanes = np.zeros(32, np.uint8)
     hcms.answer(codes, seeds, words, keep, law.columns, 4, out)
-    hcms.send(codes, seeds, words, keep, law.columns, 4, counts, full if many else None)
+    hcms.send(codes, seeds, words, keep, law.columns, 4, *((lanes, full) if many else (counts,)))
     if many:
-        hcms.settle(counts, full)
+        hcms.settle(lanes, full, counts)
         counts += 5
     assert counts.max() > 512
     np.testing.assert_array_equal(counts, 5 + np.bincount(2 * out[:, 1].astype(int) + out[:, 2], minlength=32))
@@ -106,16 +109,16 @@ def test_half_words_and_first_digits_that_do_not_fit_are_refused():
 
 
 def test_lists_of_full_counters_that_do_not_fit_are_refused():
-    reports, counts = np.zeros((700, 3), np.uint8), np.zeros(32, np.int64)
+    reports, lanes, counts = np.zeros((700, 3), np.uint8), np.zeros(32, np.uint8), np.zeros(32, np.int64)
     for full in (np.zeros(0, np.uint32), np.zeros(1, np.uint32), np.zeros(3, np.uint32), np.full(4, 9, np.uint32)):
-        hcms.clear(counts)
+        lanes[:] = 0
         with pytest.raises(ValueError, match="full counters"):
-            hcms.tally(reports, 4, counts, full)
+            hcms.tally(reports, 4, lanes, full)
     for full in ([], [1], [32, 1], [3, 9]):
         with pytest.raises(ValueError, match="full counters"):
-            hcms.settle(counts, np.array(full, np.uint32))
-    with pytest.raises(ValueError, match="multiple"):
-        hcms.clear(counts[:31].copy())
+            hcms.settle(lanes, np.array(full, np.uint32), counts)
+    with pytest.raises(ValueError, match="do not fit"):
+        hcms.settle(lanes[:31], np.zeros(1, np.uint32), counts)
 
 
 def test_a_seeded_report_is_half_a_word_and_a_number_of_64_digits_a_row():
@@ -169,3 +172,71 @@ def test_bits_of_every_place_are_added_to_their_hash(m, k):
         bad = reports.copy()
         bad[place, 0] = k
         assert not sketch.count(bad, counts.copy())
+
+
+@pytest.mark.parametrize("kept", [0, 255, 256, 300])
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_counts_that_are_bytes_add_up_as_integers(kept, n_jobs):
+    """Whatever is done with a state: bytes that are added, or subtracted from each other, would run over."""
+    d, n, new = 1 << 17, 70_000, lambda: HCMSFrequencyEstimator(4.0, categories=[range(d)], n_jobs=n_jobs)
+    reports = np.zeros((n, 3), np.uint32)
+    reports[kept:, 1] = np.arange(n - kept) + 5
+    reports[::2, 2] = 1
+    reports[:kept, 2] = 0
+    wanted = np.bincount(2 * reports[:, 1] + reports[:, 2], minlength=2 * d)
+    once = new().aggregate(reports)
+    assert vars(once)["_counts"][0].dtype == (np.uint8 if kept < 256 else np.int64)
+    law, counts = once.randomizers_[0], once._columns.count(reports, n_jobs)
+    for own in (counts[0], once._counts[0], pickle.loads(pickle.dumps(once))._counts[0]):
+        assert own.dtype == np.int64
+        np.testing.assert_array_equal(own, wanted)
+    np.testing.assert_array_equal(new().aggregate(reports).estimate([0, 1, 9])[0],
+                                  law.estimate_of(np.array([0, 1, 9], np.uint32), wanted, n))
+    twice = new().aggregate(reports).aggregate(reports.copy())
+    np.testing.assert_array_equal(twice._counts[0], 2 * wanted)
+    merged = new().aggregate(reports).merge(new().aggregate(reports.copy()))
+    np.testing.assert_array_equal(merged._counts[0], 2 * wanted)
+    state = vars(pickle.loads(pickle.dumps(new().aggregate(reports))))  # (an older version adds what it finds)
+    assert state["_counts"][0].dtype == np.int64
+
+
+def test_a_tile_of_reports_before_and_after_what_is_fetched_ahead():
+    """Each number of rows around a tile, and few counters in four tables, whose last tile is no multiple of four."""
+    rng = np.random.default_rng(0)
+    for dtype in (np.uint8, np.uint16, np.uint32):
+        reports = np.zeros((9000, 3), dtype)
+        reports[:, 1], reports[:, 2] = rng.integers(0, 64, 9000), rng.integers(0, 2, 9000)
+        for n in (0, 1, 15, 127, 128, 129, 255, 271, 272, 273, 399, 511, 512, 513, 8997):
+            counts = np.full(128, 3)
+            assert hcms.tally(reports[:n], 6, counts)
+            np.testing.assert_array_equal(
+                counts, 3 + np.bincount(2 * reports[:n, 1].astype(int) + reports[:n, 2], minlength=128))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.uint32])
+@pytest.mark.parametrize(("k", "log_m"), [(1, 0), (1, 8), (1, 10), (2, 5), (4, 8), (256, 2), (3, 5)])
+def test_few_counters_of_every_number_of_hashes_and_rows(dtype, k, log_m):
+    """Against NumPy; a field beyond its range is refused in any report, the last one included."""
+    rng, m, n = np.random.default_rng(k + log_m), 1 << log_m, 9003
+    limits = [min(limit, 1 << 8 * np.dtype(dtype).itemsize) for limit in (k, m, 2)]
+    reports = rng.integers(0, limits, (n, 3)).astype(dtype)
+    hashes, rows, signs = reports.T.astype(np.int64)
+    counts = np.full(2 * k * m, 7)
+    assert hcms.tally(reports, log_m, counts)
+    np.testing.assert_array_equal(counts, 7 + np.bincount(2 * (hashes * m + rows) + signs, minlength=2 * k * m))
+    for place in (0, 1, 4000, n - 3, n - 1):
+        for field, limit in enumerate((k, m, 2)):
+            for value in {limit, np.iinfo(dtype).max}:
+                if limit <= value <= np.iinfo(dtype).max:
+                    bad = reports.copy()
+                    bad[place, field] = value
+                    assert not hcms.tally(bad, log_m, counts.copy())
+
+
+def test_bytes_of_several_threads_of_a_server_are_added_as_integers(monkeypatch):
+    monkeypatch.setattr("dpestim.local.columns._worth", lambda *_: 2)
+    reports = np.zeros((70_000, 3), np.uint32)
+    reports[200:-200, 1] = np.arange(69_600) + 1
+    est = HCMSFrequencyEstimator(4.0, categories=[range(1 << 17)], n_jobs=2).aggregate(reports)
+    assert est._counts[0][0] == 400
+    assert est._counts[0].sum() == 70_000

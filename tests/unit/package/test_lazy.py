@@ -69,7 +69,13 @@ FITS = {
     ("ensemble import DPGradientBoostingClassifier\n"
      "DPGradientBoostingClassifier(bounds=(-3, 3), classes=[0, 1]).fit(X, y)\n"
      "assert not parallel._controller.cache_info().currsize"):  # (looking at all libraries takes 10 ms)
-    "ensemble.pairs statistics.quantiles statistics.ranks central.selection.exponential",
+    "ensemble.pairs ensemble.parts passes steps statistics.quantiles statistics.ranks statistics.keys "
+    "statistics.one_pass central.selection.exponential central.additive.gaussian tree.importances inputs.domain "
+    "_core.cells",
+    ("linear_model import DPLogisticRegression\n"
+     "DPLogisticRegression(data_norm=3.0, classes=[0, 1]).fit(X, y)"): "linear_model.parts passes results",
+    "cluster import DPKMeans\nDPKMeans(n_clusters=3, bounds=(-3, 3)).fit(X)":
+    "cluster.parts passes steps inputs.labels inputs.categories statistics.one_pass _core.encode",
 }
 
 
@@ -134,6 +140,7 @@ sys.exit(bool(faults) or any(thread.is_alive() for thread in threads))
 """
 
 
+@pytest.mark.ci
 def test_threads_may_import_everything_at_once():
     """Whoever imports a module waits for its package, which must not wait for the module."""
     done = subprocess.run(

@@ -26,7 +26,7 @@ LAYERS = {
     "_core": 1, "exceptions": 1, "version": 1, "stability": 1, "notebook": 1, "docstrings": 1, "plots": 1, "tables": 1,
     "privacy": 2, "base": 2, "rng": 2, "words_of_one": 2, "exact_reals": 2,
     "parallel": 2, "datasets": 2, "inputs": 2, "lazy": 0, "records": 0, "links": 2,
-    "passes": 2, "summaries": 2, "results": 2, "progress": 2,
+    "passes": 2, "summaries": 2, "results": 2, "progress": 2, "steps": 2,
     "accounting": 3, "anonymity": 3, "models": 3, "postprocessing": 3, "testing": 3,
     "central": 4, "local": 4,
     "statistics": 5, "shuffle": 5,

@@ -532,7 +532,9 @@ for k in range(int(sys.argv[3])):
     os.close(read)
     n = len(ledger)
     assert acknowledged <= n <= acknowledged + k + 1, (acknowledged, n, k)
-    assert ledger.spent().epsilon == Fraction(n, 10**6)
+    # (that of all entries so far; to add them up anew after every kill takes longer than all else)
+    assert k % 10 or ledger.spent().epsilon == Fraction(n, 10**6)
+assert ledger.spent().epsilon == Fraction(n, 10**6)
 print(acknowledged, n, ledger.verify() != "")
 """
 
@@ -550,7 +552,8 @@ def test_eight_processes_racing_never_overdraw(durability, path):
 
 
 @pytest.mark.law
-@pytest.mark.parametrize(("durability", "times"), [("full", 100), ("fast", 50)])  # (one code, but for the fsync)
+@pytest.mark.parametrize(("durability", "times"), [
+    ("full", 100), pytest.param("fast", 50, marks=pytest.mark.ci)])  # (one code, but for the fsync)
 def test_kill_9_in_the_middle_of_releases_loses_nothing(durability, times, path):
     acknowledged, entries, whole = run(KILL, path, durability, times)
     assert whole == "True"
