@@ -6,6 +6,7 @@ statements. Whatever is out of the ordinary is left to `dpestim.privacy.entering
 """
 
 import hashlib
+import sys
 from datetime import UTC, datetime
 from json.encoder import encode_basestring_ascii as quoted
 from time import time_ns
@@ -15,6 +16,10 @@ from libc.stdint cimport int64_t, uint64_t
 cdef enum:
     MOST = 0x7fffffff  # of numerators and denominators: sums of two products fit 64 bits
 
+cdef extern from "Python.h":
+    int PyGC_Disable() noexcept
+    int PyGC_Enable() noexcept
+
 cdef extern from "entry.h" nogil:
     int dpestim_facts(const char *path, uint64_t *facts) noexcept
     int dpestim_is_there(const char *path) noexcept
@@ -22,6 +27,28 @@ cdef extern from "entry.h" nogil:
 
 #: Of nothing: it is copied, and never changed.
 cdef object SHA256 = hashlib.sha256()
+#: Whether Python collects garbage inside of SQLite's calls, as it did before version 3.12.
+cdef bint COLLECTS_INSIDE = sys.version_info < (3, 12)
+#: How many entries are being made (one for each path, at most), and whether garbage was collected before the first.
+cdef int n_inside = 0
+cdef bint collected = False
+
+
+cdef void _stop_collecting() noexcept:
+    """Let no finalizer run until `_go_on_collecting`: one that charges would close the connection under SQLite's call."""
+    global n_inside, collected
+    if COLLECTS_INSIDE:  # (there one thread of Python's runs at a time)
+        if not n_inside:
+            collected = PyGC_Disable()
+        n_inside += 1
+
+
+cdef void _go_on_collecting() noexcept:
+    global n_inside
+    if COLLECTS_INSIDE:
+        n_inside -= 1
+        if collected and not n_inside:
+            PyGC_Enable()
 
 
 cdef uint64_t _common(uint64_t a, uint64_t b):
@@ -60,6 +87,7 @@ cdef class PlainEntries:
         self.lock, self.connections, self.failed = shared
         self.longest, self.blocks, self.plain, self.zero = longest, blocks, plain, zero
         self.local, self.substitution, self.add_remove = neighbours.LOCAL, neighbours.SUBSTITUTION, neighbours.ADD_REMOVE
+        self.relation, self.relation_name = file.known.relation, file.known.relation.value
 
     def forget(self):
         """Hold nothing: something else is known now."""
@@ -71,22 +99,28 @@ cdef class PlainEntries:
 
     def enter(self, handle, guarantee, estimator, n_rows, columns):
         """Enter a release and return its number; 0: nothing was done, because it is not plain, or refused."""
-        if handle.users or handle._reservations or handle.durability != self.durability:
+        # what others most often charge comes first, so that it costs next to nothing here
+        if type(guarantee) is not self.plain or handle.users or handle._reservations:
             return 0
-        if type(guarantee) is not self.plain or guarantee.relaxation is not None:
+        local = guarantee.neighbours is self.local
+        if guarantee.neighbours is not self.relation and not (local and self.relation is self.substitution):
             return 0
-        if guarantee.delta is not self.zero and guarantee.delta:
-            return 0
-        if type(estimator) is not str or type(guarantee.model) is not str:
-            return 0
-        if type(columns) is not tuple and type(columns) is not list:
-            return 0
-        epsilon, seeded = guarantee.epsilon, guarantee.seeded
-        if isinstance(epsilon, float) or (seeded is not False and seeded is not True and seeded is not None):
+        if guarantee.relaxation is not None or (guarantee.delta is not self.zero and guarantee.delta):
             return 0
         for block in self.blocks:
             if block.are_open:
                 return 0
+        if type(estimator) is not str or type(guarantee.model) is not str or handle.durability != self.durability:
+            return 0
+        if type(columns) is not tuple and type(columns) is not list:
+            return 0
+        if self.relation is self.add_remove:
+            n_rows = None
+        elif n_rows is not None and type(n_rows) is not int:
+            return 0
+        epsilon, seeded = guarantee.epsilon, guarantee.seeded
+        if isinstance(epsilon, float) or (seeded is not False and seeded is not True and seeded is not None):
+            return 0
         cdef list names = []
         for column in columns:
             if type(column) is not str:
@@ -97,21 +131,14 @@ cdef class PlainEntries:
         if more > MOST or under > MOST:
             return 0
         self.lock.acquire()
+        _stop_collecting()
         try:
-            if not self._holds(handle.uuid):
-                return 0
-            local = guarantee.neighbours is self.local
-            if guarantee.neighbours is not self.relation and not (local and self.relation is self.substitution):
-                return 0
-            if self.relation is self.add_remove:
-                n_rows = None
-            elif n_rows is not None and type(n_rows) is not int:
-                return 0
-            if not self._is_current():
+            if not self._is_current() or not self._holds(handle.uuid):
                 return 0
             return self._entered(estimator, what, more, under, model, "local" if local else self.relation_name,
                                  "yes" if seeded else "no" if seeded is False else "unknown", n_rows)
         finally:
+            _go_on_collecting()
             self.lock.release()
 
     # ---------------------------------------------------------------- inside
@@ -121,17 +148,17 @@ cdef class PlainEntries:
         if self.holds:
             return uuid == self.uuid
         state = self.file.known
-        if state is None or state.layout.way.name != "basic" or any(state.label):
+        if state is None or state.relation is not self.relation:
             return False
         spent, budget = state.everybody[0], state.budget[0]
-        if isinstance(spent, float) or max(spent.as_integer_ratio()) > MOST:
+        above, below = (1, 0) if isinstance(spent, float) else spent.as_integer_ratio()
+        most, least = (1, 0) if isinstance(budget, float) else budget.as_integer_ratio()
+        if any(state.label) or not below or max(above, below, most, least) > MOST:
+            self.file.plain = False  # (labels stay, and so do large numbers, but for exceptions: it is not asked again)
             return False
-        if not isinstance(budget, float) and max(budget.as_integer_ratio()) > MOST:
-            return False
-        self.above, self.below = spent.as_integer_ratio()
-        self.most, self.least = (1, 0) if isinstance(budget, float) else budget.as_integer_ratio()
-        self.uuid, self.relation, self.relation_name = state.terms["uuid"], state.relation, state.relation.value
-        self.version, self.length, self.head, self.insert = state.version, state.length, state.head, state.layout.insert
+        self.above, self.below, self.most, self.least = above, below, most, least
+        self.uuid, self.version, self.length, self.head = state.terms["uuid"], state.version, state.length, state.head
+        self.insert = state.layout.insert
         self.total, *self.after = state.texts(state.everybody, state.label)
         self.rest = ", ".join([f'"{amount}"' for amount in self.after])
         self.key = self.name, self.uuid

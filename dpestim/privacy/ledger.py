@@ -214,9 +214,9 @@ class Ledger(Handle, ShownLedger):
             Kept only where the relation makes the number of rows public.
         columns : sequence of str
         """
-        file = opened(self.path)
-        if file is not None and file.plain and (
-                entered := file.plain.enter(self, guarantee, estimator, n_rows, columns)):
+        file = None if self.users else opened(self.path)
+        if file is not None and (plain := file.plain) and (
+                entered := plain.enter(self, guarantee, estimator, n_rows, columns)):
             return entered
         if not isinstance(guarantee, PrivacyGuarantee):
             raise ValueError("guarantee must be a dpestim.privacy.PrivacyGuarantee")

@@ -198,9 +198,10 @@ class _File:
     @property
     def known(self):
         """For the caller: what holds in the file; forgotten whenever a transaction fails."""
-        if self.plain and self.plain.is_ahead:
-            self._known = self._known.plainly(self.plain)
-            self.plain.is_known()
+        plain = self.plain
+        if plain and plain.is_ahead:
+            self._known = self._known.plainly(plain)
+            plain.is_known()
         return self._known
 
     @known.setter
