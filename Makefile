@@ -98,7 +98,7 @@ KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logis
 	clusters.py covariance.py scaled_rows.py mapped_rows.py near_ranks.py wire.py graphs.py lists.py nodes.py \
 	noisy_graph.py list_patterns.py counter.py threads_of_kernels.py exact_reals.py counted_unsent.py sketches_unsent.py \
 	ranges_of_categories.py rows_read_once.py sending.py tiles.py \
-	words_in_kernels.py only_openssl.py plain_entries.py, $(wildcard tests/unit/*/test_$(name)))
+	words_in_kernels.py only_openssl.py plain_entries.py entries_in_the_middle.py, $(wildcard tests/unit/*/test_$(name)))
 
 NO_KERNEL := check_survey_refuses_changes or check_survey_survives_noise or check_answers_keep_epsilon or \
 	check_rows_follow_their_law or check_noise_keeps_epsilon or check_noise_keeps_its_curve or \

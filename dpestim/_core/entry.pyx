@@ -71,7 +71,7 @@ cdef class PlainEntries:
     #: How many entries there are; the hash of the last one; the sum of epsilons.
     cdef readonly int64_t length
     cdef readonly str head, total
-    #: Whether something was entered that the file's `known` does not have.
+    #: Whether the file's `known` is not what is known: something was entered since, or (no total) nothing is known.
     cdef readonly bint is_ahead
 
     def __init__(self, file, paths, shared, longest, blocks, plain, neighbours, zero):
@@ -89,12 +89,12 @@ cdef class PlainEntries:
         self.local, self.substitution, self.add_remove = neighbours.LOCAL, neighbours.SUBSTITUTION, neighbours.ADD_REMOVE
         self.relation, self.relation_name = file.known.relation, file.known.relation.value
 
-    def forget(self):
-        """Hold nothing: something else is known now."""
-        self.holds = self.is_ahead = False
+    def lose(self):
+        """Hold nothing, and note at once, whatever may interrupt the caller, that nothing is known."""
+        self.holds, self.is_ahead, self.total = False, True, None
 
     def is_known(self):
-        """Note that the file's `known` has all."""
+        """Note that the file's `known` is what is known."""
         self.is_ahead = False
 
     def enter(self, handle, guarantee, estimator, n_rows, columns):
@@ -190,6 +190,7 @@ cdef class PlainEntries:
                 return 0
             self.execute("COMMIT")
         except BaseException as error:
+            self.lose()
             self.failed(self.name, self.file, error)
             raise
         number = self.length

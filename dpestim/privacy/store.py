@@ -200,16 +200,19 @@ class _File:
         """For the caller: what holds in the file; forgotten whenever a transaction fails."""
         plain = self.plain
         if plain and plain.is_ahead:
-            self._known = self._known.plainly(plain)
+            self._known = plain.total and self._known.plainly(plain)
             plain.is_known()
         return self._known
 
     @known.setter
     def known(self, known):
         if known is not self._known or known is None:
+            plain = self.plain
+            if plain:  # (an interrupt between these steps leaves nothing known)
+                plain.lose()
             self._known = known
-            if self.plain:
-                self.plain.forget()
+            if plain:
+                plain.is_known()
 
 
 def transacted(path, durability, write, use, *arguments):

@@ -208,15 +208,6 @@ def test_a_handle_of_another_ledger_is_noticed_where_nothing_is_held(path):
         Ledger._handle(ledger.path, "other", "", "fast").charge(TENTH, **CHARGE)
 
 
-def test_a_score_of_a_finalizer_before_the_lock_is_taken_counts(path):
-    ledger, statements = watched(path)
-    statements.before["BEGIN"] = ledger.record_score
-    ledger.charge(TENTH, **CHARGE)
-    assert ledger.spent().epsilon == Fraction(3, 10)
-    assert len(ledger) == 5
-    ledger.verify()
-
-
 def test_a_handle_that_waits_for_the_disk_has_a_connection_that_does(path):
     ledger, file = charged(path)
     Ledger._handle(ledger.path, ledger.uuid, "", "full").charge(TENTH, **CHARGE)
@@ -334,71 +325,6 @@ def test_an_object_of_a_file_that_was_closed_enters_nothing(path):
     assert ledger.charge(TENTH, **CHARGE) == 4
     assert not file.plain.enter(ledger, TENTH, *CHARGE.values())
     assert len(ledger) == 4
-
-
-class Statements:
-    """Statements of a connection, before one of which something else happens."""
-
-    def __init__(self, file):
-        self.execute, self.before, file.execute = file.execute, {}, self
-
-    def __call__(self, text, *arguments):
-        happens = self.before.pop(text.split()[0], None)
-        if happens is not None:
-            happens()
-        return self.execute(text, *arguments)
-
-
-def watched(path):
-    ledger = Ledger(1, path=path, durability="fast")
-    ledger.charge(PrivacyGuarantee(0))
-    file = store.opened(ledger.path)
-    statements = Statements(file)
-    file.plain = None  # (it has taken the statements of before)
-    for _ in range(2):
-        ledger.charge(TENTH, **CHARGE)
-    assert entered_by_kernel(store.opened(ledger.path))
-    return ledger, statements
-
-
-@pytest.mark.parametrize("inner", [TENTH, PrivacyGuarantee(Fraction(1, 2))])
-def test_what_a_finalizer_enters_before_the_lock_is_taken_counts(path, inner):
-    ledger, statements = watched(path)
-    statements.before["BEGIN"] = lambda: ledger.charge(inner, **CHARGE)
-    ledger.charge(TENTH, **CHARGE)
-    assert ledger.spent().epsilon == Fraction(3, 10) + inner.epsilon
-    assert len(ledger) == 5
-    ledger.verify()
-
-
-@pytest.mark.parametrize("place", ["PRAGMA", "INSERT", "COMMIT"])
-def test_what_is_entered_in_the_middle_ends_the_outer_one(path, place):
-    ledger, statements = watched(path)
-    statements.before[place] = lambda: ledger.charge(PrivacyGuarantee(Fraction(1, 2)))
-    with pytest.raises(LedgerError, match="signal handler"):
-        ledger.charge(TENTH, **CHARGE)
-    assert ledger.spent().epsilon == Fraction(7, 10)
-    assert len(ledger) == 4
-    ledger.verify()
-
-
-@pytest.mark.parametrize(("error", "raised"), [(KeyboardInterrupt, KeyboardInterrupt), (MemoryError, MemoryError),
-                                           (sqlite3.OperationalError("database is locked"), LedgerError),
-                                           (sqlite3.DatabaseError("malformed"), LedgerError)])
-@pytest.mark.parametrize("place", ["BEGIN", "PRAGMA", "INSERT", "COMMIT"])
-def test_an_error_undoes_an_entry(path, place, error, raised):
-    ledger, statements = watched(path)
-
-    def fail():
-        raise error
-
-    statements.before[place] = fail
-    with pytest.raises(raised):
-        ledger.charge(TENTH, **CHARGE)
-    with ThreadPoolExecutor(1) as pool:  # (the lock is free)
-        assert pool.submit(ledger.charge, TENTH, **CHARGE).result() == 4
-    assert ledger.spent().epsilon == Fraction(3, 10)
-    ledger.verify()
 
 
 def test_threads_and_forks_enter_in_one_account(path):
