@@ -95,7 +95,7 @@ KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logis
 	clusters.py covariance.py scaled_rows.py mapped_rows.py near_ranks.py wire.py graphs.py lists.py nodes.py \
 	noisy_graph.py list_patterns.py counter.py threads_of_kernels.py exact_reals.py counted_unsent.py sketches_unsent.py \
 	ranges_of_categories.py rows_read_once.py sending.py tiles.py \
-	words_in_kernels.py only_openssl.py, $(wildcard tests/unit/*/test_$(name)))
+	words_in_kernels.py only_openssl.py plain_entries.py entries_in_the_middle.py, $(wildcard tests/unit/*/test_$(name)))
 
 debug-test: $(VENV)/.built
 	DPESTIM_DEBUG=1 $(BIN)/python setup.py -q build --build-base build/debug --build-lib build/debug/lib

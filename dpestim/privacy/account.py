@@ -83,10 +83,15 @@ class State:
     version: int | None = None  # SQLite's data_version: what a connection knows holds until another one has written
     written: list | tuple = ()  # texts of everybody and label: an entry changes few of them
 
-    def after(self, number, head, everybody, label, written=()):
+    def after(self, length, head, everybody, label, written=()):
         """Return the state after an entry."""
-        return State(self.layout, self.terms, self.relation, self.budget, everybody, label, number, head, self.version,
+        return State(self.layout, self.terms, self.relation, self.budget, everybody, label, length, head, self.version,
                      written)
+
+    def plainly(self, entries):
+        """Return the state after what `dpestim._core.entry` entered."""
+        everybody = (number(entries.total), *self.everybody[1:])
+        return self.after(entries.length, entries.head, everybody, self.label, self.texts(everybody, self.label))
 
     def texts(self, everybody, label):
         """Return these amounts as texts."""
@@ -116,8 +121,9 @@ def suspicious(path):
 def read_state(file, path):
     """Return the state after the last entry; that of the last time where nobody else has written since."""
     version = file.execute("PRAGMA data_version").fetchone()[0]
-    if file.known is not None and file.known.version == version:
-        return file.known
+    known = file.known
+    if known is not None and known.version == version:
+        return known
     with suspicious(path):
         found = file.execute("SELECT * FROM terms")
         names, row = tuple(column[0] for column in found.description), found.fetchone() or (None,)

@@ -18,6 +18,8 @@ open_blocks = _blocks = Blocks("dpestim_ledger")
 _reservations = Blocks("dpestim_reservation")
 _unnoted = Blocks("dpestim_unnoted")
 _audits = Blocks("dpestim_audit")
+#: While one of these is open anywhere, an entry may have to be refused, or be more than one.
+asked_by_entries = (_audits, _reservations)
 
 
 def ledger():

@@ -14,8 +14,10 @@ from numbers import Integral
 from dpestim.exceptions import BudgetExceededError
 from dpestim.privacy import account, ambient
 from dpestim.privacy.account import GIVEN_BACK, RELEASE, RESERVATION, add, down, less, names_of, number, signed, text
+from dpestim.privacy.exact import ZERO
 from dpestim.privacy.guarantee import PrivacyGuarantee
 from dpestim.privacy.neighbours import Neighbours
+from dpestim.privacy.store import shared
 from dpestim.privacy.text import bound
 
 #: What costs nothing, and entries that are no releases.
@@ -188,6 +190,20 @@ class Entering:
             + " (An estimator that was made or used in `with ledger:` stays bound to that ledger: call "
               "`estimator.set_params(ledger=None)` or `ledger.detach(estimator)` to unbind it.)"
         )
+
+
+def plain_entries(file, path, longest):
+    """Return what enters plain releases as `Entering` does, in half the time; False where nothing does."""
+    state = file.known
+    if state.layout.way.name != "basic" or any(state.label) or os.name == "nt":  # (where files have other numbers)
+        return False
+    try:
+        from dpestim._core.entry import PlainEntries
+
+        return PlainEntries(file, (path, os.fsencode(path), os.fsencode(f"{path}-wal")), shared(path), longest,
+                            ambient.asked_by_entries, PrivacyGuarantee, Neighbours, ZERO)
+    except (ImportError, OverflowError):  # (of a file: devices have negative numbers on some systems)
+        return False
 
 
 @contextlib.contextmanager

@@ -17,14 +17,14 @@ from dpestim.privacy import account, ambient
 from dpestim.privacy.account import LAYOUTS, RELEASE, SCORE, number, signed, text
 from dpestim.privacy.composition import COMPOSITIONS
 from dpestim.privacy.detaching import detached
-from dpestim.privacy.entering import Entering, reserved
+from dpestim.privacy.entering import Entering, plain_entries, reserved
 from dpestim.privacy.exact import canonical_amount
 from dpestim.privacy.guarantee import PrivacyGuarantee
 from dpestim.privacy.handles import Handle
 from dpestim.privacy.handles import rebuilt as _handle  # noqa: F401 (its name in pickles that are older than its module)
 from dpestim.privacy.neighbours import Neighbours
 from dpestim.privacy.shown import ShownLedger
-from dpestim.privacy.store import create, real_path, remember, sweep, temporary_path, transacted
+from dpestim.privacy.store import create, opened, real_path, remember, sweep, temporary_path, transacted
 
 _DURABILITIES = ("full", "fast")
 #: (path, UUID) -> the most entries that this process has seen there
@@ -214,6 +214,10 @@ class Ledger(Handle, ShownLedger):
             Kept only where the relation makes the number of rows public.
         columns : sequence of str
         """
+        file = None if self.users else opened(self.path)
+        if file is not None and (plain := file.plain) and (
+                entered := plain.enter(self, guarantee, estimator, n_rows, columns)):
+            return entered
         if not isinstance(guarantee, PrivacyGuarantee):
             raise ValueError("guarantee must be a dpestim.privacy.PrivacyGuarantee")
         ambient.refuse_in_audits(self.uuid)
@@ -275,8 +279,7 @@ class Ledger(Handle, ShownLedger):
         """Return what comes of adding to the file, or only asking, in one transaction."""
         found, length = transacted(self.path, self.durability, write, self._added, use, arguments)
         key = self.path, self.uuid
-        if length > _longest.get(key, 0):  # (another thread may have been faster)
-            _longest[key] = length
+        _longest[key] = max(length, _longest.get(key, 0))  # (another thread may have been faster)
         return found
 
     def _added(self, file, use, arguments):
@@ -284,6 +287,8 @@ class Ledger(Handle, ShownLedger):
         entering = Entering(file, self._state(file), self.path, self.users, self._draws_on())
         found = use(entering, *arguments)
         file.known = entering.state
+        if file.plain is None and use is Entering.enter:
+            file.plain = plain_entries(file, self.path, _longest)
         return found, entering.state.length
 
     def detach(self, estimator):

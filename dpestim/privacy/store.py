@@ -186,13 +186,33 @@ def _lock_of(path):
 class _File:
     """A connection of this process to a file, and what it remembers of it."""
 
-    __slots__ = ("connection", "execute", "key", "known", "size")
+    __slots__ = ("_known", "connection", "execute", "key", "plain", "size")
 
     def __init__(self, connection, key, size):
         self.connection, self.execute = connection, connection.cursor().execute
+        self._known = None
         self.key = key  # what makes another connection necessary where it differs
         self.size = size  # when it was last used
-        self.known = None  # for the caller: forgotten whenever a transaction fails
+        self.plain = None  # for the caller: what enters plain releases (`dpestim._core.entry`), and holds what is known
+
+    @property
+    def known(self):
+        """For the caller: what holds in the file; forgotten whenever a transaction fails."""
+        plain = self.plain
+        if plain and plain.is_ahead:
+            self._known = plain.total and self._known.plainly(plain)
+            plain.is_known()
+        return self._known
+
+    @known.setter
+    def known(self, known):
+        if known is not self._known or known is None:
+            plain = self.plain
+            if plain:  # (an interrupt between these steps leaves nothing known)
+                plain.lose()
+            self._known = known
+            if plain:
+                plain.is_known()
 
 
 def transacted(path, durability, write, use, *arguments):
@@ -225,9 +245,32 @@ def transacted(path, durability, write, use, *arguments):
             raise
         finally:
             if file is not None and not done:
-                file.known = None
-                if _connections.get(path) is file and file.connection.in_transaction:
-                    file.execute("ROLLBACK")
+                _undo(path, file)
+
+
+def failed(path, file, error):
+    """Undo what was done in a transaction that an error ended, or raise what is said of an error of SQLite."""
+    try:
+        if isinstance(error, Exception):
+            _raise_as_ledger_error(error, path, file)
+    finally:
+        _undo(path, file)
+
+
+def _undo(path, file):
+    file.known = None
+    if _connections.get(path) is file and file.connection.in_transaction:
+        file.execute("ROLLBACK")
+
+
+def opened(path):
+    """Return this process's connection to a file, which may be that of a file of before; None where there is none."""
+    return _connections.get(path)
+
+
+def shared(path):
+    """Return what a transaction needs that is made elsewhere: the path's lock, connections, what ends a failed one."""
+    return _lock_of(path), _connections, failed
 
 
 def _raise_as_ledger_error(error, path, file):
@@ -277,7 +320,7 @@ def _connect(path, durability, write):
 
     connection = sqlite3.connect(
         f"{Path(path).as_uri()}?mode={'rw' if writable else 'ro'}", uri=True, isolation_level=None, timeout=_PATIENCE,
-        check_same_thread=False,
+        check_same_thread=False, cached_statements=16,  # (few: each new count of entries is another statement)
     )
     try:
         if connection.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
