@@ -63,8 +63,8 @@ def cases():
         seen = set()
         for k, params in enumerate(cls._test_params()):
             for check, _ in mechanism_checks(cls(**params)):
-                # (who meets arrays is seen in two settings by the debug build and the oldest scikit-learn; some laws have
-                # a check that the first settings have not)
+                # (who meets arrays is seen in two settings by the debug build and the oldest scikit-learn; some laws
+                # have a check that the first settings have not)
                 second = k == 1 and check not in FIRST and check in seen
                 marks = [pytest.mark.law] * (check in LAW_CHECKS or k > 1)
                 marks += [pytest.mark.ci] * (k > 0 and check in seen) + [pytest.mark.second] * second
