@@ -361,7 +361,7 @@ def _counted_unsent(column, number, values, source, first, n_jobs):
 
 def wide(counts):
     """Return counts that may be bytes, or are made when they are read, as int64: sums of them are right."""
-    if type(counts) is not np.ndarray:
+    if not isinstance(counts, np.ndarray):
         return counts.wide()
     return counts.astype(np.int64) if counts.dtype == np.uint8 else counts
 
