@@ -270,8 +270,8 @@ def answer(
 #
 # Many counters are bytes until all reports are counted, and after that, where none has overflowed. A counter whose byte
 # overflows goes into a list, with room for one in 256 reports. Where reports are few for them, four lie in a byte, and
-# the list has room for one in 4 reports: what is spread over less memory is nearer. Few are counted in four tables: by 2 cell + sign, or by
-# hash, row and sign from the lowest digit up.
+# the list has room for one in 4 reports: what is spread over less memory is nearer. Few are counted in four tables: by
+# 2 cell + sign, or by hash, row and sign from the lowest digit up.
 
 
 cdef struct Counters:

@@ -218,9 +218,6 @@ class Keys(PublicColumn):
         return f"{Categories(self.keys).described()}: {Numbers(self.low, self.high).described()}"
 
 
-#: All kinds of columns.
-
-
 def column_of(declared):
     """Return a column from its short form: (low, high) is `Numbers`, a list or an array of values `Categories`."""
     if isinstance(declared, PublicColumn):

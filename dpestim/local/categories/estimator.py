@@ -59,11 +59,12 @@ class CategoryClient(Client):
         """Return all that columns of one short range of integers are made from, None for others.
 
         They never change, and most servers of a process have the same: to make them takes longer than to count some
-        thousand reports. The range is read each time, as an array may be another one by now.
+        thousand reports. The range is read each time, as an array may be another one by now. A class of somebody else's
+        may make a law of more than its parameters, such as an attribute, and so shares nothing.
         """
         declared = self.categories
         if (type(declared) is not list or len(declared) != 1 or type(declared[0]) is not np.ndarray
-                or self._each is not None):
+                or self._each is not None or not type(self).__module__.startswith("dpestim.")):
             return None
         found = integer_range(declared[0]) if len(declared[0]) <= _MOST_CATEGORIES else None
         own = [getattr(self, name) for name in law_parameters(type(self)) if name != "categories"]

@@ -164,6 +164,21 @@ def test_servers_of_the_same_parameters_have_the_same_columns_and_no_others():
     assert len(first.laws) == 1
 
 
+def test_a_law_that_is_made_of_more_than_parameters_is_nobody_elses():
+    class Other(GRRFrequencyEstimator):
+        part = 1
+
+        def _law(self, encoder, column, n_columns):
+            return self._randomizer.make(self._share(n_columns) / self.part, encoder.n_categories)
+
+    found = []
+    for part in (2, 1):
+        server = Other(2.0, categories=[np.arange(9)])
+        server.part = part
+        found.append(float(server.aggregate(np.zeros((3, 1), np.uint8)).privacy_.epsilon))
+    assert found == [1.0, 2.0]
+
+
 def test_columns_that_are_remembered_are_few_and_short(monkeypatch):
     known = {}
     monkeypatch.setattr(estimator_module, "_known", known)
