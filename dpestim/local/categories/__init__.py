@@ -15,8 +15,8 @@
 
     longitudinal.py  `Memoised`, `LongitudinalEstimator`: clients that keep what they said
 
-One idea a file, law and estimator, with its proof beside it: adaptive, binary, cms, dbitflip, grr, histogram_encoding,
-hr, idue, lgrr, loloha, lunary, metric, olh, pgr, rappor, sdgrr, ss, unary, urap, urr.
+One idea a file, law and estimator, with its proof beside it: adaptive, binary, cms (and hcms), dbitflip, grr,
+histogram_encoding, hr, idue, lgrr, loloha, lunary, metric, olh, pgr, rappor, sdgrr, ss, unary, urap, urr.
 """
 
 #: What its estimators are for, in the tables of the documentation.

@@ -15,6 +15,8 @@ from dpestim.rng import Stage, Words
 MOST_HASHES, MOST_CELLS, LEAST_BUCKETS = 1 << 16, 1 << 27, 1 << 8
 #: Seeds that are few: whole products in Python take less time than halves of them in arrays.
 _FEW = 8
+#: Hashes over which guessing is averaged, where there are more; four times as many rows of them.
+MOST_GUESSED = 64
 #: Hashes of values for an audit.
 MOST_HASHED = 1 << 26
 #: Polynomials over GF(2), x^L + ..., that are irreducible, for fields of 2^L elements, L = 1, 2, ...

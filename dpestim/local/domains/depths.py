@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from dpestim.local.categories.cms import HCMS
 from dpestim.local.categories.flh import FLH
+from dpestim.local.categories.hcms import HCMS
 from dpestim.local.categories.pgr import PGR
 from dpestim.local.categories.sketch import MOST_HASHES
 from dpestim.local.domains.prefixes import Fragment, Prefix, hash_of

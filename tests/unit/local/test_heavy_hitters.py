@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import binom, norm
 
 from dpestim.local import HeavyHitterEstimator
-from dpestim.local.categories.cms import HCMS
 from dpestim.local.categories.flh import FLH, best_buckets
+from dpestim.local.categories.hcms import HCMS
 from dpestim.local.categories.sketch import Sketch
 from dpestim.local.columns import Columns
 from dpestim.local.domains.codes import IntegerCodes, TextCodes

@@ -13,8 +13,9 @@ import dpestim.local
 from dpestim.base import all_estimators
 from dpestim.local import DuchiTransformer, GRRFrequencyEstimator, plan, plan_mean
 from dpestim.local.categories.choice import candidates
-from dpestim.local.categories.cms import CMS, HCMS
+from dpestim.local.categories.cms import CMS
 from dpestim.local.categories.estimator import FrequencyEstimator
+from dpestim.local.categories.hcms import HCMS
 from dpestim.local.categories.law import CategoricalRandomizer
 from dpestim.local.estimates.planning import PlanRow
 from dpestim.local.numbers.laplace import Laplace

@@ -13,7 +13,8 @@ from dpestim._core import hcms, sketch
 from dpestim.accounting import Ledger
 from dpestim.inputs import FingerprintEncoder
 from dpestim.local import CMSFrequencyEstimator, HCMSFrequencyEstimator
-from dpestim.local.categories.cms import CMS, HCMS
+from dpestim.local.categories.cms import CMS
+from dpestim.local.categories.hcms import HCMS
 from dpestim.local.categories.sketch import _POLYNOMIALS
 from dpestim.local.reports import largest_of
 from dpestim.privacy.exact import WORD

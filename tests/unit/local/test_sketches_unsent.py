@@ -8,7 +8,7 @@ import pytest
 from dpestim._core import hcms, sketch
 from dpestim.base import PrivateEstimator
 from dpestim.local import HCMSFrequencyEstimator
-from dpestim.local.categories.cms import HCMS, Quarters
+from dpestim.local.categories.hcms import HCMS, Quarters
 from dpestim.local.columns import counts_unsent
 from dpestim.privacy.exact import WORD
 from dpestim.rng import Stage, WordSource

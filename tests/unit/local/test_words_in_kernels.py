@@ -11,8 +11,9 @@ from dpestim.local import (
     LGRRFrequencyEstimator,
     SDGRRFrequencyEstimator,
 )
-from dpestim.local.categories.cms import CMS, HCMS
+from dpestim.local.categories.cms import CMS
 from dpestim.local.categories.grr import GRR
+from dpestim.local.categories.hcms import HCMS
 from dpestim.local.categories.lgrr import LGRR
 from dpestim.local.categories.lunary import LOSUE, LOUE
 from dpestim.local.categories.rappor import RAPPOR
