@@ -34,8 +34,6 @@ cdef extern from "sketch.h" nogil:
     size_t dpestim_sketch_add(const uint32_t *places, size_t n, uint8_t *lanes, uint32_t *full, size_t room) noexcept
     size_t dpestim_sketch_add_quarters(const uint32_t *places, size_t n, uint8_t *lanes, uint32_t *full,
                                        size_t room) noexcept
-    void dpestim_sketch_widen(const uint8_t *lanes, size_t n, int64_t *counts) noexcept
-    void dpestim_sketch_widen_quarters(const uint8_t *lanes, size_t n, int64_t *counts) noexcept
     size_t dpestim_sketch_join_quarters(uint8_t *lanes, const uint8_t *others, size_t n, uint32_t *full,
                                         size_t room) noexcept
     size_t dpestim_sketch_join(uint8_t *lanes, const uint8_t *others, size_t n, uint32_t *full, size_t room) noexcept
@@ -343,7 +341,7 @@ def send(
     keep,                            # IN
     const uint32_t[:, ::1] columns,  # IN
     int log_m,                       # IN
-    counts,                          # OUT  (2 k m), int64, added to; or, with a list `full`, uint8, see `settle`
+    counts,                          # OUT  (2 k m), int64, added to; or, with a list `full`, uint8, see `sketch.settle`
     uint32_t[::1] full=None,         # OUT  counters whose bytes have overflowed, and at the end how many; or none
     bint quarters=False,             # IN   whether a byte has four counters, lowest digits first
 ):
@@ -446,26 +444,3 @@ def join(
             held.n_full += dpestim_sketch_join(held.lanes, &more[0], n, held.full + held.n_full,
                                                held.room - held.n_full)
     _release(&held)
-
-
-def settle(
-    const uint8_t[::1] lanes,        # IN   bytes of counters, as `send` and `tally` left them
-    const uint32_t[::1] full,        # IN   those that have overflowed, each time, and at the end how many
-    int64_t[::1] counts,             # OUT  as many as bytes, or four times as many
-    bint quarters=False,             # IN   whether a byte has four counters
-):
-    """Turn bytes of counters, and what they have lost, into counts."""
-    cdef Py_ssize_t n = counts.shape[0], i, n_full, each = 4 if quarters else 1
-    if full.shape[0] == 0 or full[full.shape[0] - 1] >= full.shape[0] or lanes.shape[0] * each != n or n == 0:
-        raise ValueError("counts and the list of full counters do not fit")
-    n_full = full[full.shape[0] - 1]
-    for i in range(n_full):
-        if full[i] >= n:
-            raise ValueError("full counters must be some of counts")
-    with nogil:
-        if quarters:
-            dpestim_sketch_widen_quarters(&lanes[0], n // 4, &counts[0])
-        else:
-            dpestim_sketch_widen(&lanes[0], n, &counts[0])
-        for i in range(n_full):
-            counts[full[i]] += 4 if quarters else 256

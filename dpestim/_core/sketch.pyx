@@ -15,6 +15,8 @@ cdef extern from "sketch.h" nogil:
     bint dpestim_sketch_same(const uint32_t *columns, size_t k, size_t n_bits) noexcept
     size_t dpestim_sketch_bits(const uint8_t *reports, size_t n, size_t width, size_t k, uint8_t *lanes,
                                uint8_t *waiting) noexcept
+    void dpestim_sketch_widen(const uint8_t *lanes, size_t n, int64_t *counts) noexcept
+    void dpestim_sketch_widen_quarters(const uint8_t *lanes, size_t n, int64_t *counts) noexcept
 
 ctypedef fused code_t:
     uint8_t
@@ -182,3 +184,26 @@ def query(
                             rest >>= 8
                     out[i] += row[high ^ tables[0][codes[i] & 255]]
             start = stop
+
+
+def settle(
+    const uint8_t[::1] lanes,        # IN   bytes of counters, as `hcms.send` and `hcms.tally` left them
+    const uint32_t[::1] full,        # IN   those that have overflowed, each time, and at the end how many
+    int64_t[::1] counts,             # OUT  as many as bytes, or four times as many
+    bint quarters=False,             # IN   whether a byte has four counters
+):
+    """Turn bytes of counters, and what they have lost, into counts."""
+    cdef Py_ssize_t n = counts.shape[0], i, n_full, each = 4 if quarters else 1
+    if full.shape[0] == 0 or full[full.shape[0] - 1] >= full.shape[0] or lanes.shape[0] * each != n or n == 0:
+        raise ValueError("counts and the list of full counters do not fit")
+    n_full = full[full.shape[0] - 1]
+    for i in range(n_full):
+        if full[i] >= n:
+            raise ValueError("full counters must be some of counts")
+    with nogil:
+        if quarters:
+            dpestim_sketch_widen_quarters(&lanes[0], n // 4, &counts[0])
+        else:
+            dpestim_sketch_widen(&lanes[0], n, &counts[0])
+        for i in range(n_full):
+            counts[full[i]] += 4 if quarters else 256

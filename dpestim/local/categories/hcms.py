@@ -31,7 +31,7 @@ class Quarters:
     def wide(self):
         """Return the counts."""
         counts = np.empty(len(self), np.int64)
-        hcms.settle(self._lanes, self._full, counts, True)
+        sketch.settle(self._lanes, self._full, counts, True)
         return counts
 
     def __array__(self, dtype=None, copy=None):
@@ -115,7 +115,7 @@ class HCMS(FieldReports, Sketch):
         if not full[-1]:
             return lanes
         counts = np.empty(len(lanes), np.int64)
-        hcms.settle(lanes, full, counts)
+        sketch.settle(lanes, full, counts)
         return counts
 
     def public_part(self, reports):

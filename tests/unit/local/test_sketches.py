@@ -255,7 +255,7 @@ def test_many_counters_are_bytes_first_which_may_overflow():
     for start in range(0, len(reports), 300):  # bytes and the list go on from call to call
         assert hcms.tally(reports[start : start + 300], 16, lanes, full)
     assert full.tolist() == [0, 0, 0, 2]
-    hcms.settle(lanes, full, counts)
+    sketch.settle(lanes, full, counts)
     np.testing.assert_array_equal(counts, wanted)
     assert counts[0] == 601
     counts[:] = 3

@@ -56,7 +56,7 @@ def test_bytes_that_overflow_lose_nothing(n_words, many):
     hcms.answer(codes, seeds, words, keep, law.columns, 4, out)
     hcms.send(codes, seeds, words, keep, law.columns, 4, *((lanes, full, many == 4) if many else (counts,)))
     if many:
-        hcms.settle(lanes, full, counts, many == 4)
+        sketch.settle(lanes, full, counts, many == 4)
         counts += 5
     assert counts.max() > 512
     np.testing.assert_array_equal(counts, 5 + np.bincount(2 * out[:, 1].astype(int) + out[:, 2], minlength=32))
@@ -118,11 +118,11 @@ def test_lists_of_full_counters_that_do_not_fit_are_refused():
             hcms.tally(reports, 4, lanes, full)
     for full in ([], [1], [32, 1], [3, 9]):
         with pytest.raises(ValueError, match="full counters"):
-            hcms.settle(lanes, np.array(full, np.uint32), counts)
+            sketch.settle(lanes, np.array(full, np.uint32), counts)
     for short in ((lanes[:31], np.zeros(1, np.uint32), counts), (lanes, np.zeros(1, np.uint32), counts, True),
                   (lanes[:7], np.zeros(1, np.uint32), counts[:30].copy(), True)):
         with pytest.raises(ValueError, match="do not fit"):
-            hcms.settle(*short)
+            sketch.settle(*short)
     for wrong in ((lanes[:8], None), (lanes[:8], np.zeros(176, np.uint32))):  # a list of one in 4 and one more, or none
         with pytest.raises(ValueError, match=r"full counters|one entry"):
             hcms.tally(reports, 4, *wrong, True)
