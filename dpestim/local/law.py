@@ -75,7 +75,8 @@ class Randomizer:
     Attributes
     ----------
     arguments : mapping
-        What it was made from, by name, with epsilon as the exact Fraction; for reading only.
+        What it was made from, by name, with epsilon as the exact Fraction; for reading only, so take `dict(arguments)`
+        where it is to be copied or pickled.
     """
 
     #: Random words a block of rows: what Python does once a block must be small beside what the kernels do.
