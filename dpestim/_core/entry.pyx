@@ -88,6 +88,7 @@ cdef class PlainEntries:
         self.longest, self.blocks, self.plain, self.zero = longest, blocks, plain, zero
         self.local, self.substitution, self.add_remove = neighbours.LOCAL, neighbours.SUBSTITUTION, neighbours.ADD_REMOVE
         self.relation, self.relation_name = file.known.relation, file.known.relation.value
+        self.second = -1  # (a clock may start at 0)
 
     def lose(self):
         """Hold nothing, and note at once, whatever may interrupt the caller, that nothing is known."""
@@ -127,16 +128,18 @@ cdef class PlainEntries:
                 return 0
             names.append(quoted(column))
         cdef str model = guarantee.model, what = "[" + ", ".join(names) + "]"
+        # (Python asks for signals, and may collect garbage, while it writes an int: in no transaction)
+        cdef str rows = "null" if n_rows is None else str(n_rows)
         more, under = epsilon.as_integer_ratio()
         if more > MOST or under > MOST:
             return 0
         self.lock.acquire()
         _stop_collecting()
         try:
-            if not self._is_current() or not self._holds(handle.uuid):
+            if not self._holds(handle.uuid) or not self._is_current():  # (of these only the first runs Python)
                 return 0
             return self._entered(estimator, what, more, under, model, "local" if local else self.relation_name,
-                                 "yes" if seeded else "no" if seeded is False else "unknown", n_rows)
+                                 "yes" if seeded else "no" if seeded is False else "unknown", n_rows, rows)
         finally:
             _go_on_collecting()
             self.lock.release()
@@ -156,11 +159,14 @@ cdef class PlainEntries:
         if any(state.label) or not below or max(above, below, most, least) > MOST:
             self.file.plain = False  # (labels stay, and so do large numbers, but for exceptions: it is not asked again)
             return False
+        total, *after = state.texts(state.everybody, state.label)
+        rest = ", ".join([f'"{amount}"' for amount in after])
+        # a handler that ran in one of these functions of Python's may have charged: then what was read is not the last
+        if self.file.known is not state or self.holds:
+            return False
         self.above, self.below, self.most, self.least = above, below, most, least
         self.uuid, self.version, self.length, self.head = state.terms["uuid"], state.version, state.length, state.head
-        self.insert = state.layout.insert
-        self.total, *self.after = state.texts(state.everybody, state.label)
-        self.rest = ", ".join([f'"{amount}"' for amount in self.after])
+        self.insert, self.total, self.after, self.rest = state.layout.insert, total, after, rest
         self.key = self.name, self.uuid
         self.holds = True
         return uuid == self.uuid
@@ -179,13 +185,13 @@ cdef class PlainEntries:
         return not self.connection.in_transaction
 
     cdef _entered(self, str estimator, str columns, uint64_t more, uint64_t under, str model, str relation, str seeded,
-                  n_rows):
+                  n_rows, str rows):
         cdef uint64_t facts[3]
         try:
             self.execute("BEGIN IMMEDIATE")
             # (what is collected before the lock is taken may charge by another way: then nothing is held)
             if (not self.holds or self.execute("PRAGMA data_version").fetchone()[0] != self.version
-                    or not self._write(estimator, columns, more, under, model, relation, seeded, n_rows)):
+                    or not self._write(estimator, columns, more, under, model, relation, seeded, n_rows, rows)):
                 self.execute("ROLLBACK")
                 return 0
             self.execute("COMMIT")
@@ -203,7 +209,7 @@ cdef class PlainEntries:
         return number
 
     cdef bint _write(self, str estimator, str columns, uint64_t more, uint64_t under, str model, str relation,
-                     str seeded, n_rows) except -1:
+                     str seeded, n_rows, str rows) except -1:
         """Write an entry, and hold what is after it; False where too little is left or a number is large."""
         cdef uint64_t above = self.above * under + more * self.below, below = self.below * under
         cdef uint64_t common = _common(above, below)
@@ -214,6 +220,8 @@ cdef class PlainEntries:
         cdef str one = f"{more}/{under}" if under != 1 else f"{more}"
         cdef str total = f"{above}/{below}" if below != 1 else f"{above}"
         cdef int64_t now = time_ns()
+        if now < 0:  # (C's division is towards 0)
+            return False
         if now // 1_000_000_000 != self.second:  # (a call that writes dates, once a second)
             self.date = datetime.fromtimestamp(now // 1_000_000_000, UTC).isoformat()[:19]
             self.second = now // 1_000_000_000
@@ -221,7 +229,7 @@ cdef class PlainEntries:
         # as `dpestim.privacy.account.link` has it
         cdef str text = (f'["{self.head}", {number}, "{time}", "release", {quoted(estimator)}, {quoted(columns)}, "", '
                          f'"{one}", "0", "{one}", "0", "{model}", "{relation}", "{seeded}", '
-                         f'{"null" if n_rows is None else n_rows}, "{total}", {self.rest}]')
+                         f'{rows}, "{total}", {self.rest}]')
         found = SHA256.copy()
         found.update(text.encode())
         cdef str head = found.hexdigest()

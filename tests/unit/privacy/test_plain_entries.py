@@ -5,6 +5,7 @@ import dataclasses
 import math
 import os
 import shutil
+import signal
 import sqlite3
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -375,3 +376,45 @@ def test_a_transaction_that_was_left_and_a_reservation_of_another_process(path):
     assert ledger.charge(TENTH, **CHARGE) == 7
     Ledger._handle(ledger.path, ledger.uuid, "", "fast", (number,)).charge(TENTH, **CHARGE)
     assert ledger.remaining().epsilon == Fraction(3, 10)
+
+
+def test_a_handler_that_charges_while_the_kernel_learns_what_holds_counts(path):
+    ledger, file = charged(path)
+    inside = []
+
+    class Interrupted(Fraction):
+        def as_integer_ratio(self):
+            if not inside:
+                inside.append(True)
+                ledger.charge(TENTH, **CHARGE)
+            return super().as_integer_ratio()
+
+    known = file.known
+    file.known = dataclasses.replace(known, everybody=(Interrupted(known.everybody[0]), known.everybody[1]))
+    assert ledger.charge(TENTH, **CHARGE) == 5
+    assert ledger.spent().epsilon == Fraction(1, 2)
+    ledger.verify()
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_a_signal_that_came_before_is_handled_outside_of_transactions(path):
+    ledger, _ = charged(path)
+
+    before = signal.signal(signal.SIGALRM, lambda *_: ledger.charge(TENTH, **CHARGE))
+    try:
+        for n_rows in range(30):  # (writing an int asks for signals)
+            signal.setitimer(signal.ITIMER_REAL, 1e-5)
+            ledger.charge(TENTH, estimator="GRR", n_rows=10**9 + n_rows)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    ledger.verify()
+
+
+@pytest.mark.parametrize("now", [5_000, -1_500_000_000])
+def test_a_clock_at_its_start_and_before_it(path, monkeypatch, now):
+    monkeypatch.setattr(entry, "time_ns", lambda: now)
+    ledger, _ = charged(path) if now > 0 else (Ledger(1, path=path), None)
+    for _ in range(3):
+        ledger.charge(TENTH, **CHARGE)
+    assert all(datetime.fromisoformat(each["time"]) for each in ledger.entries())
