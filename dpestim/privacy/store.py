@@ -358,6 +358,9 @@ def _disconnect(path):
     if known is None:
         return
     if known.key[0] == os.getpid():
+        with contextlib.suppress(Exception):  # (a statement that something still holds would keep the lock)
+            if known.connection.in_transaction:
+                known.connection.rollback()
         known.connection.close()
     else:
         _inherited.append(known.connection)  # closing the parent's connection here could drop its locks

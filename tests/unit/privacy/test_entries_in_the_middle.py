@@ -237,3 +237,31 @@ def test_signal_handlers_that_charge_count_and_overdraw_nothing(path):
     assert len(set(done)) == len(done) <= len(ledger)
     assert ledger.spent().epsilon == Fraction(len(ledger), 1000)
     ledger.verify()
+
+
+def test_an_entry_of_a_taken_number_leaves_no_lock(path):
+    """A tracer that charges while the kernel takes what is known has it write a number twice, which SQLite refuses."""
+    ledger, done = Ledger(1, path=path, durability="fast"), []
+    for _ in range(2):
+        ledger.charge(TENTH)
+    ledger.record_score()
+
+    def trace(frame, event, _):
+        if frame.f_code.co_name == "texts" and not done:
+            done.append(ledger.record_score())
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        ledger.charge(TENTH)
+    except LedgerError:
+        pass
+    finally:
+        sys.settrace(before)
+    assert done
+    other = sqlite3.connect(path, timeout=0, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    other.execute("ROLLBACK")
+    other.close()
+    ledger.charge(TENTH)
+    ledger.verify()
