@@ -6,6 +6,7 @@ statements. Whatever is out of the ordinary is left to `dpestim.privacy.entering
 """
 
 import hashlib
+import os
 import sys
 from datetime import UTC, datetime
 from json.encoder import encode_basestring_ascii as quoted
@@ -49,6 +50,19 @@ cdef void _go_on_collecting() noexcept:
         n_inside -= 1
         if collected and not n_inside:
             PyGC_Enable()
+
+
+def _forget_threads():
+    """Go on collecting in a forked child: the threads of its parent that were making entries are not there."""
+    global n_inside
+    if COLLECTS_INSIDE:
+        if collected and n_inside:
+            PyGC_Enable()
+        n_inside = 0
+
+
+if COLLECTS_INSIDE and hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_threads)
 
 
 cdef uint64_t _common(uint64_t a, uint64_t b):
@@ -174,7 +188,7 @@ cdef class PlainEntries:
     cdef bint _is_current(self) except -1:
         """Whether the connection is still that of the file at the path, which has no log and has not become shorter."""
         cdef uint64_t facts[3]
-        if self.connections.get(self.name) is not self.file:
+        if self.connections.get(self.name) is not self.file or self.file.plain is not self:
             return False
         if dpestim_process() != self.process or not dpestim_facts(self.path, facts) or dpestim_is_there(self.log):
             return False

@@ -202,7 +202,8 @@ def plain_entries(file, path, longest):
 
         return PlainEntries(file, (path, os.fsencode(path), os.fsencode(f"{path}-wal")), shared(path), longest,
                             ambient.asked_by_entries, PrivacyGuarantee, Neighbours, ZERO)
-    except (ImportError, OverflowError):  # (of a file: devices have negative numbers on some systems)
+    # (devices have negative numbers on some systems; a signal handler may charge in the middle of the kernel's import)
+    except (ImportError, OverflowError, RuntimeError):
         return False
 
 

@@ -8,6 +8,7 @@ import shutil
 import signal
 import sqlite3
 import sys
+import types
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -174,8 +175,16 @@ def test_whatever_is_passed_comes_to_the_same_by_both_ways(tmp_path, change, ter
     assert found[0] == found[1]
 
 
-def test_a_ledger_is_charged_where_the_kernel_was_not_built(path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "dpestim._core.entry", None)
+class Importing(types.ModuleType):
+    """A kernel that is being imported, and charged for by a handler of a signal: what Cython raises."""
+
+    def __getattr__(self, name):
+        raise RuntimeError("Module 'entry' has already been imported. Re-initialisation is not supported.")
+
+
+@pytest.mark.parametrize("kernel", [None, Importing("entry")])
+def test_a_ledger_is_charged_where_the_kernel_was_not_built(path, monkeypatch, kernel):
+    monkeypatch.setitem(sys.modules, "dpestim._core.entry", kernel)
     ledger = Ledger(1, path=path, durability="fast")
     for number in range(1, 4):
         assert ledger.charge(TENTH, **CHARGE) == number
