@@ -73,7 +73,7 @@ def _aggregate(settings, name, case, count):
                 note="NumPy beside the least work, reading values and reports and writing counters: "
                      f"{times['numpy'] / times['least']:.1f}x; beside our kernel alone, without values and checks: "
                      f"{times['numpy'] / times['kernel']:.1f}x" + ("" if in_c is None else
-                     "; beside the least in C, reading both and an increment a report, which no design can leave out: "
+                     "; beside plain C without a check, reading both and an increment of two digits a report: "
                      f"{times['numpy'] / times['in C']:.2f}x"))
 
 
