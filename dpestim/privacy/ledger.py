@@ -279,7 +279,8 @@ class Ledger(Handle, ShownLedger):
         """Return what comes of adding to the file, or only asking, in one transaction."""
         found, length = transacted(self.path, self.durability, write, self._added, use, arguments)
         key = self.path, self.uuid
-        _longest[key] = max(length, _longest.get(key, 0))  # (another thread may have been faster)
+        if length > _longest.get(key, 0):  # (another thread may have been faster)
+            _longest[key] = length
         return found
 
     def _added(self, file, use, arguments):
