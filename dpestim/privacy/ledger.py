@@ -215,8 +215,7 @@ class Ledger(Handle, ShownLedger):
         columns : sequence of str
         """
         file = None if self.users else opened(self.path)
-        if file is not None and (plain := file.plain) and (
-                entered := plain.enter(self, guarantee, estimator, n_rows, columns)):
+        if file and (plain := file.plain) and (entered := plain.enter(self, guarantee, estimator, n_rows, columns)):
             return entered
         if not isinstance(guarantee, PrivacyGuarantee):
             raise ValueError("guarantee must be a dpestim.privacy.PrivacyGuarantee")
