@@ -71,9 +71,10 @@ def _row(settings, durability, again):
 def _contestants(folder, durability, again):
     """Return functions that write a ledger's row to files of their own under the same pragmas, and one that closes.
 
-    control writes it, and no more. least has the statements that no account in one SQLite file can leave out: it sees
-    that the file is there and has no log of another mode beside it, asks whether others have written, and counts
-    entries in the header, so that a row that is removed is missed. It knows no argument, amount, clock or hash.
+    control writes it, and no more, in a file as SQLite makes them. least has pages as small as a ledger's, and the
+    statements that no account in one SQLite file can leave out: it sees that the file is there and has no log of
+    another mode beside it, asks whether others have written, and counts entries in the header, so that a row that is
+    removed is missed. It knows no argument, amount, clock or hash.
     """
     ledger = Ledger(10**6, path=os.path.join(folder, "ledger.sqlite"), durability=durability)
     numbers = itertools.count()
@@ -92,11 +93,14 @@ def _contestants(folder, durability, again):
     source = sqlite3.connect(ledger.path)
     row = source.execute("SELECT * FROM entries").fetchone()[1:]
     (schema,) = source.execute("SELECT sql FROM sqlite_schema WHERE name = 'entries'").fetchone()
+    (page_size,) = source.execute("PRAGMA page_size").fetchone()
     source.close()
     insert, connections, paths = f"INSERT INTO entries VALUES (?{', ?' * len(row)})", [], []
     for name in ("control", "least"):
         paths.append(os.path.join(folder, f"{name}.sqlite"))
         connections.append(sqlite3.connect(paths[-1], isolation_level=None))
+        if name == "least":
+            connections[-1].execute(f"PRAGMA page_size={page_size}")
         connections[-1].execute("PRAGMA journal_mode=PERSIST")
         connections[-1].execute(f"PRAGMA synchronous={'FULL' if durability == 'full' else 'OFF'}")
         connections[-1].execute(schema)

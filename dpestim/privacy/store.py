@@ -21,6 +21,8 @@ from dpestim.exceptions import LedgerError
 
 #: What the first page of a ledger's file says, besides that it is SQLite's.
 _APPLICATION = 0x64706573
+#: Bytes of a page: an entry is written in whole pages, twice, and takes about half of one of these.
+_PAGE = 1024
 #: Seconds that a process waits for others that are charging.
 _PATIENCE = 60
 
@@ -66,7 +68,7 @@ def create(path, schema, insert, row):
         try:
             draft, descriptor = _draft(path)
             connection = sqlite3.connect(draft, isolation_level=None)
-            connection.executescript(f"PRAGMA application_id={_APPLICATION}; BEGIN; {schema}")
+            connection.executescript(f"PRAGMA page_size={_PAGE}; PRAGMA application_id={_APPLICATION}; BEGIN; {schema}")
             connection.execute(insert, row)
             connection.execute("COMMIT")
             connection.close()

@@ -181,7 +181,7 @@ def test_whatever_bytes_are_damaged_a_file_is_refused_or_read_as_it_was(path):
         except LedgerError:
             refused += 1
         other.unlink()
-    assert 0.3 * n < refused < 0.7 * n
+    assert 0.3 * n < refused < 0.8 * n  # (the rest was written where a page holds nothing)
 
 
 @pytest.mark.parametrize(

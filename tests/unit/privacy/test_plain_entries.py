@@ -337,6 +337,21 @@ def test_an_object_of_a_file_that_was_closed_enters_nothing(path):
     assert len(ledger) == 4
 
 
+@pytest.mark.parametrize("size", [512, 4096])
+def test_pages_are_small_and_may_have_any_size(path, size):
+    """... as those of files that older versions made, of 4096 bytes."""
+    ledger, file = charged(path)
+    assert file.execute("PRAGMA page_size").fetchone() == (1024,)
+    store._disconnect(ledger.path)
+    connection = sqlite3.connect(path)
+    connection.executescript(f"PRAGMA page_size={size}; VACUUM")
+    connection.close()
+    ledger, file = charged(path)
+    assert file.execute("PRAGMA page_size").fetchone() == (size,)
+    assert len(ledger) == 6
+    ledger.verify()
+
+
 def test_threads_and_forks_enter_in_one_account(path):
     ledger, _ = charged(path)
     with ThreadPoolExecutor(4) as pool:
