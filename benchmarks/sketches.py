@@ -4,7 +4,7 @@ import numpy as np
 
 from benchmarks._harness import Row, interleave, limit, share
 from benchmarks.family import numpy_fwht
-from benchmarks.frequencies import Case
+from benchmarks.frequencies import EPSILON, Case
 from benchmarks.in_c import least_count
 from dpestim.local import CMSFrequencyEstimator, HCMSFrequencyEstimator
 
@@ -19,7 +19,7 @@ GOALS = {"HCMS fit": 5, "HCMS aggregate": 5}
 
 
 def rows(settings):
-    """Yield the rows; a quick run has fewer values."""
+    """Yield the rows; a quick run has fewer values. An array of values is read at each call, a range is not."""
     d = 1 << (16 if settings.quick else 20)
     for name, cls, privatize, count, estimate in (
         ("CMS", CMSFrequencyEstimator, cms_privatize, cms_count, cms_estimate),
@@ -29,6 +29,7 @@ def rows(settings):
         yield _fit(settings, name, case, privatize, count)
         yield _aggregate(settings, name, case, count)
         yield _frequencies(settings, name, case, estimate)
+    yield _aggregate(settings, "HCMS", case, hcms_count, range(d))
     small = Case(HCMSFrequencyEstimator, settings.n, 1 << 10)
     yield _fit(settings, "HCMS", small, hcms_privatize, hcms_count)
     yield _aggregate(settings, "HCMS", small, hcms_count)
@@ -49,32 +50,29 @@ def _fit(settings, name, case, privatize, count):
                 limit="keystream", share=share("keystream", times["limit"], work, times["ours"]))
 
 
-def _aggregate(settings, name, case, count):
-    reports, n_counts, values = case.reports, case.randomizer.n_counts, case.categories[0]
-
-    def least():
-        """Read the list of values and all reports once, and write all counters once, as NumPy does; add up nothing."""
-        values.sum()
-        reports.sum(dtype=reports.dtype)
-        np.empty(n_counts, np.int64).fill(1)
-
-    # in C what ours reads, and as many increments; all begin with what NumPy leaves in the caches, NumPy, too
-    in_c = None if reports.dtype != np.uint32 else least_count(values, reports, np.zeros(n_counts // 4, np.uint8))
+def _aggregate(settings, name, case, count, values=None):
+    """Values: a range that declares them, in place of the array."""
+    reports, n_counts, listed = case.reports, case.randomizer.n_counts, case.categories[0] if values is None else ()
+    declared = case.categories if values is None else [values]
+    # what any table takes: ours is read, and a bit is turned for each report; all begin with what NumPy leaves in the
+    # caches, NumPy, too
+    in_c = None if reports.dtype != np.uint32 else least_count(reports, n_counts, listed)
     contestants = {
-        "numpy": lambda: count(case.randomizer, reports), "ours": case.aggregate, "least": least,
+        "numpy": lambda: count(case.randomizer, reports),
+        "ours": lambda: case.cls(EPSILON, categories=declared).aggregate(reports),
         "kernel": lambda: case.randomizer.counted(reports), "limit": limit("memory"),
     } | ({} if in_c is None else {"in C": in_c})
     times, results, repeats = interleave(contestants, before=contestants["numpy"])
     if not np.array_equal(results["ours"]._counts[0], results["numpy"]):
         raise RuntimeError(f"{name}: NumPy counts something else")
-    counters = results["numpy"].nbytes
-    return _row(settings, f"{name} aggregate", case, times, repeats, "NumPy, a histogram for each hash",
-                limit="memory", share=share("memory", times["limit"], reports.nbytes + counters, times["ours"]),
-                note="NumPy beside the least work, reading values and reports and writing counters: "
-                     f"{times['numpy'] / times['least']:.1f}x; beside our kernel alone, without values and checks: "
-                     f"{times['numpy'] / times['kernel']:.1f}x" + ("" if in_c is None else
-                     "; beside plain C without a check, reading both and an increment of two digits a report: "
-                     f"{times['numpy'] / times['in C']:.2f}x"))
+    text, counters = f"{name} aggregate", results["numpy"].nbytes
+    return _row(settings, text + (", values declared as a range" if values is not None else ""), case, times, repeats,
+                "NumPy, a histogram for each hash", limit="memory",
+                share=share("memory", times["limit"], reports.nbytes + counters, times["ours"]),
+                note=f"NumPy beside our kernel alone: {times['numpy'] / times['kernel']:.1f}x" + (
+                    "" if in_c is None else "; beside plain C without a check, which reads reports"
+                    + (" and values" if len(listed) else "") + " and turns a bit of a table for each report: "
+                    f"{times['numpy'] / times['in C']:.2f}x"))
 
 
 def _frequencies(settings, name, case, estimate):

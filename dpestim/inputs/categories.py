@@ -45,7 +45,7 @@ class CategoryEncoder:
 
     Parameters
     ----------
-    categories : array-like of at least two distinct values
+    categories : array-like or range of at least two distinct values
         None, NaN and pandas.NA are one category, "missing"; values of any other kind must be hashable.
     name : str
         The column in error messages, such as "column 0" or "column 'rank'".
@@ -60,6 +60,9 @@ class CategoryEncoder:
             self._listed = category_array(categories, name)
             self.range = integer_range(self._listed)
         self.n_categories = len(self._listed) if self.range is None else self.range[2]
+        if self.n_categories > 1 << 32:  # (of a Python range: codes are of 32 bits)
+            raise ValueError(f"categories of {name} must be at most 2**32: for more of them take a sketch of an open "
+                             "column, HCMSFrequencyEstimator(categories=None)")
         self.dtype = smallest_dtype(max(2, self.n_categories))
         self._missing = None
         self._slots = {}  # tables made when they are needed; they tell how X looked, and so never leave this process

@@ -1,4 +1,4 @@
-"""Arrays of integers that go up in steps of 1: they are known by their ends."""
+"""Integers that go up in steps of 1, in an array or a Python range: they are known by their ends."""
 
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -9,6 +9,9 @@ from dpestim._core import encode
 
 #: Unsigned integers by their number of bytes.
 UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+#: The dtype that NumPy gives to Python's integers.
+_INT64 = np.dtype(np.int64).str
 
 
 def as_unsigned(column):
@@ -36,7 +39,12 @@ def ranges_read_once():
 
 
 def integer_range(categories):
-    """Return (dtype, as text, first, how many) of an array of integers that go up in steps of 1, else None."""
+    """Return (dtype, as text, first, how many) of integers that go up in steps of 1, else None.
+
+    They are in an array, or a `range` of what int64 holds, of which nothing is read.
+    """
+    if type(categories) is range:
+        return _range_of(categories)
     known = _ranges_read.get()
     if known is None:
         return _integer_range(categories)
@@ -47,6 +55,13 @@ def integer_range(categories):
     if found is not None:
         known.append((categories, found))
     return found
+
+
+def _range_of(values):
+    low, n = values.start, values.stop - values.start  # (`len` knows no more than 63 bits)
+    if values.step != 1 or n < 2 or low < -(1 << 63) or values.stop > 1 << 63:
+        return None
+    return _INT64, low, n
 
 
 def _integer_range(categories):

@@ -191,7 +191,7 @@ def test_sketches_and_kept_answers_are_timed_beside_the_same(benchmarks):
 
     settings = type("Settings", (), {"n": 3000, "quick": True, "short": False})
     rows = [*sketches.rows(settings), *longitudinal.rows(settings)]
-    assert len(rows) == 8 + 4
+    assert len(rows) == 9 + 4
     assert all(row.ours > 0 and row.ratio > 0 and row.target and row.met is None for row in rows)
 
 

@@ -63,7 +63,7 @@ class CategoryClient(Client):
         may make a law of more than its parameters, such as an attribute, and so shares nothing.
         """
         declared = self.categories
-        if (type(declared) is not list or len(declared) != 1 or type(declared[0]) is not np.ndarray
+        if (type(declared) is not list or len(declared) != 1 or type(declared[0]) not in (np.ndarray, range)
                 or self._each is not None or not type(self).__module__.startswith("dpestim.")):
             return None
         found = integer_range(declared[0]) if len(declared[0]) <= _MOST_CATEGORIES else None

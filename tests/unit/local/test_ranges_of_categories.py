@@ -35,6 +35,39 @@ def test_a_range_gives_back_its_values(values):
     np.testing.assert_array_equal(encoder.encode(values[::-1]), np.arange(len(values))[::-1])
 
 
+@pytest.mark.parametrize("values", [range(10), range(-3, MANY), range(-(2**63), -(2**63) + 5),
+                                    range(2**63 - 5, 2**63)], ids=str)
+def test_a_range_of_python_is_the_array_of_its_values_and_is_not_read(values, monkeypatch):
+    listed = GRRFrequencyEstimator(1.0, categories=[list(values)])._columns_now()
+    of_list = GRRFrequencyEstimator(1.0, categories=[list(values)], random_state=0).privatize(np.array([values[-2:]]).T)
+    monkeypatch.setattr(encode, "steps", None)
+    found = GRRFrequencyEstimator(1.0, categories=[values])._columns_now()
+    assert found.same_law(listed)
+    assert found.columns[0].encoder.range == listed.columns[0].encoder.range
+    assert found.columns[0].categories.dtype == np.int64
+    np.testing.assert_array_equal(found.columns[0].categories, listed.columns[0].categories)
+    est = GRRFrequencyEstimator(1.0, categories=[values], random_state=0)
+    np.testing.assert_array_equal(est.privatize(np.array([values[-2:]]).T), of_list)
+
+
+@pytest.mark.parametrize("values", [range(0, 20, 2), range(5, 0, -1), range(2**63 - 2, 2**63 + 1),
+                                    range(2**64, 2**64 + 3), range(-(2**63) - 1, -(2**63) + 3)], ids=str)
+def test_other_ranges_of_python_are_lists(values):
+    assert integer_range(values) is None
+    assert CategoryEncoder(values, "x").plain_categories() == list(values)
+
+
+def test_a_range_may_be_long_and_says_so_where_it_is_too_long():
+    est = HCMSFrequencyEstimator(1.0, categories=[range(1 << 32)]).fit(np.array([[5], [(1 << 32) - 1]]))
+    assert est.n_users_ == 2
+    for values in (range((1 << 32) + 1), range(1 << 63)):
+        with pytest.raises(ValueError, match="at most 2\\*\\*32"):
+            HCMSFrequencyEstimator(1.0, categories=[values]).fit(np.array([[5]]))
+    for values in (range(1), range(7, 7)):
+        with pytest.raises(ValueError, match="at least two"):
+            GRRFrequencyEstimator(1.0, categories=[values]).fit(np.array([[0]]))
+
+
 @pytest.mark.parametrize("place", [1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, MANY - 2])
 def test_one_number_in_another_place_is_no_range(place):
     values = np.arange(MANY)
