@@ -107,11 +107,13 @@ def interpreters():
 
 
 def environment(folder, interpreter, *packages):
-    run(interpreter, "-m", "venv", folder)
+    # (this environment's pip is used: another for each takes as long as many a package)
+    run(interpreter, "-m", "venv", "--without-pip", folder)
     # no compiler: whatever would need one must fail; no byte code before it is asked for: it is half of the time
     env = {**os.environ, "CC": "false", "CXX": "false"}
     env.pop("PYTHONPATH", None)
-    run(folder / "bin/python", "-m", "pip", "install", "--quiet", "--no-compile", *packages, env=env)
+    run(sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--quiet", "--no-compile", *packages,
+        env=env)
     return folder / "bin/python"
 
 
