@@ -26,6 +26,7 @@ def test_the_debug_build_runs_all_that_calls_kernels():
     makefile = (ROOT / "Makefile").read_text()
     listed = re.search(r"KERNEL_TESTS := (.*?)\n\n", makefile, re.S)[1]
     listed = {f"test_{name}" for name in re.findall(r"(?<!test_)\b(\w+\.py)", listed.replace("test_", ""))}
+    assert '-m "(not ci or second) and not no_kernel"' in makefile
     assert files(r"dpestim\._core") <= listed <= {path.name for path in TESTS}
 
 
