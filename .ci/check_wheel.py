@@ -2,11 +2,12 @@
 
 Checks that there is one cp311-abi3 wheel with all it needs and nothing it does not, that it was built from the source
 distribution, that it runs on every CPython from 3.11 on that this machine has, and that what depends on scikit-learn
-passes with the oldest one and, where it names scikit-learn itself, with the one before the newest. Each environment is
-for both, an interpreter and a scikit-learn, and they are made and used side by side. The one of the oldest scikit-learn
-has the oldest release of every dependency.
+passes with the oldest one and, where a test names scikit-learn itself, with the one before the newest. Each environment
+is for both, an interpreter and a scikit-learn, and they are made and used side by side. The one of the oldest
+scikit-learn has the oldest release of every dependency.
 """
 
+import ast
 import os
 import re
 import shutil
@@ -45,11 +46,13 @@ SKLEARN_TESTS = (
     *(str(path.relative_to(ROOT / "tests")) for name in SKLEARN_UNITS.split()
       for path in [*(ROOT / "tests").glob(f"unit/*/test_{name}.py")] or [ROOT / "tests" / f"test_{name}.py"]),
 )
-MECHANISMS = ROOT / "tests" / "common" / "test_mechanisms.py"
 #: ... of which these are run.
 CHOSEN = "not law and (not ci or second)"
-#: How a test names scikit-learn.
-NAMED = re.compile(r"^\s*(?:from|import) sklearn\b", re.M)
+#: Files that are about scikit-learn as a whole.
+WHOLE = [ROOT / "tests" / "common" / f"test_{name}.py" for name in ("sklearn", "mechanisms")]
+#: What names nothing of scikit-learn, and alone enters a part of it (`SelectorMixin`, and names of components).
+ALONE = {"test_naive_bayes.py": {"test_the_best_columns_are_chosen_and_named"},
+         "test_clusters.py": {"test_the_face"}}
 
 USE = """
 import subprocess, sys
@@ -104,11 +107,13 @@ def interpreters():
 
 
 def environment(folder, interpreter, *packages):
-    run(interpreter, "-m", "venv", folder)
+    # (this environment's pip is used: another for each takes as long as many a package)
+    run(interpreter, "-m", "venv", "--without-pip", folder)
     # no compiler: whatever would need one must fail; no byte code before it is asked for: it is half of the time
     env = {**os.environ, "CC": "false", "CXX": "false"}
     env.pop("PYTHONPATH", None)
-    run(folder / "bin/python", "-m", "pip", "install", "--quiet", "--no-compile", *packages, env=env)
+    run(sys.executable, "-m", "pip", "--python", folder / "bin/python", "install", "--quiet", "--no-compile", *packages,
+        env=env)
     return folder / "bin/python"
 
 
@@ -139,18 +144,43 @@ def constraints_of(minor, sklearn):
     return oldest()
 
 
+def naming(path):
+    """Return the tests of a file that name what it imports of scikit-learn, by themselves or in what they call there.
+
+    Names in the file are all that is read: a helper that shares one with something else adds tests and loses none.
+    """
+    uses, naming = {}, {"sklearn"}
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        inside = [*ast.walk(statement)]
+        imported = {(alias.asname or alias.name).partition(".")[0] for node in inside for alias in
+                    getattr(node, "names", ()) if isinstance(node, ast.Import | ast.ImportFrom)
+                    and (getattr(node, "module", None) or alias.name).partition(".")[0] == "sklearn"}
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            naming |= imported
+            continue
+        named = {getattr(node, "id", None) or (node.arg if isinstance(node, ast.arg) else None) for node in inside}
+        made = [statement.name] if hasattr(statement, "name") else [
+            node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+        for name in made:
+            uses.setdefault(name, set()).update(named - {None}, {"sklearn"} if imported else ())
+    while more := {name for name, named in uses.items() if named & naming} - naming:
+        naming |= more
+    return {name for name in naming if name and name.startswith("test_")}
+
+
 def tests_of(sklearn):
     """Return what pytest runs with an older scikit-learn: with the oldest one, all of `SKLEARN_TESTS`.
 
-    With one between the oldest and the newest, what names scikit-learn, and first settings of mechanisms. The rest
-    (second settings, messages, strict mode) is about containers, of which the oldest and the newest are tried; and what
-    a survey's file says is JSON.
+    With one between the oldest and the newest, each test that names scikit-learn, and first settings of mechanisms. The
+    rest enters it through the same few methods of estimators as these do (or not at all), or is about containers
+    (second settings, messages, strict mode): of both the oldest and the newest are tried.
     """
     paths = [ROOT / "tests" / name for name in SKLEARN_TESTS]
     if sklearn == OLDER_SKLEARN[0]:
         return paths
-    return [*(path for path in paths if path == MECHANISMS or NAMED.search(path.read_text(encoding="utf-8"))),
-            "-k", "not (-1-check_ or check_survey_)"]
+    chosen = [f"{path}::{name}" for path in paths if path not in WHOLE
+              for name in sorted(naming(path) | ALONE.get(path.name, set()))]
+    return [*WHOLE, *chosen, "-k", "not (-1-check_ or check_survey_)"]
 
 
 def try_out(folder, wheel, interpreter, sklearn, constraints=()):

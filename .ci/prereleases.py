@@ -25,7 +25,8 @@ def main(dist):
             python = check_wheel.environment(Path(folder) / "env", sys.executable, *asked)
         except subprocess.CalledProcessError:
             return warn("the pre-releases cannot be installed together: see the output of pip above")
-        frozen = subprocess.run([python, "-m", "pip", "freeze"], text=True, stdout=subprocess.PIPE, check=True).stdout
+        frozen = subprocess.run([sys.executable, "-m", "pip", "--python", python, "freeze"], text=True,
+                                stdout=subprocess.PIPE, check=True).stdout
         versions = ", ".join(line for line in frozen.split() if line.partition("==")[0] in LIBRARIES)
         print(f"tried: {versions}")
         used = subprocess.run([python, "-I", "-c", check_wheel.USE], cwd=folder)

@@ -32,7 +32,7 @@ class Settings:
 
     @property
     def n_large(self):
-        return 200_000 if self.quick else 10_000_000
+        return 50_000 if self.quick else 10_000_000
 
 
 @dataclass

@@ -218,6 +218,7 @@ def dense_of(r, n_bins):
 
 
 @pytest.mark.ci
+@pytest.mark.second
 @pytest.mark.law
 @pytest.mark.parametrize("r", [*LAWS, PM.make(1.0, 1 << 15), SDPM.make(
     2.0, 1 << 15, Fraction(1, 7), Fraction(3, 5), 16, True)], ids=repr)

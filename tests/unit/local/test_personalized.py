@@ -394,6 +394,7 @@ def test_copies_and_searches():
 
 
 @pytest.mark.ci
+@pytest.mark.second
 @pytest.mark.law
 def test_distributions_are_put_on_common_bins_exactly():
     rng = np.random.default_rng(0)

@@ -397,6 +397,7 @@ def test_parameters_are_checked(cls, params):
 
 
 @pytest.mark.ci
+@pytest.mark.second
 @pytest.mark.law
 @pytest.mark.parametrize("cls", SKETCHES)
 def test_a_million_values_take_a_sketch(cls):

@@ -352,6 +352,7 @@ FEW = {  # (centers, the most times the inertia of k-means without privacy, at e
 
 
 @pytest.mark.ci
+@pytest.mark.second
 @pytest.mark.law
 @pytest.mark.parametrize("name", FEW)
 def test_few_rows_of_many_columns(name):

@@ -26,6 +26,7 @@ def test_the_debug_build_runs_all_that_calls_kernels():
     makefile = (ROOT / "Makefile").read_text()
     listed = re.search(r"KERNEL_TESTS := (.*?)\n\n", makefile, re.S)[1]
     listed = {f"test_{name}" for name in re.findall(r"(?<!test_)\b(\w+\.py)", listed.replace("test_", ""))}
+    assert '-m "(not ci or second) and not no_kernel"' in makefile
     assert files(r"dpestim\._core") <= listed <= {path.name for path in TESTS}
 
 
@@ -62,9 +63,62 @@ def test_between_the_oldest_and_the_newest_all_that_names_scikit_learn_is_run():
     tools = runpy.run_path(str(ROOT / ".ci" / "check_wheel.py"))
     oldest, between = tools["OLDER_SKLEARN"]
     assert tools["tests_of"](oldest) == [ROOT / "tests" / name for name in tools["SKLEARN_TESTS"]]
-    *paths, option, _ = tools["tests_of"](between)
+    *tests, option, _ = tools["tests_of"](between)
     assert option == "-k"
-    assert {path.name for path in paths} == files("sklearn") - NOT_ABOUT_SKLEARN | {"test_mechanisms.py"}
+    of = {}
+    for each in tests:
+        path, _, name = str(each).partition("::")
+        of.setdefault(Path(path).name, set()).add(name)
+    assert [name for name, chosen in of.items() if chosen == {""}] == ["test_sklearn.py", "test_mechanisms.py"]
+    # (a file that imports scikit-learn and of which no test is chosen names it in no test)
+    assert files("sklearn") - NOT_ABOUT_SKLEARN <= of.keys()
+    assert {"test_the_best_columns_are_chosen_and_named"} <= of["test_naive_bayes.py"]
+    for name, chosen in tools["ALONE"].items():
+        (path,) = [path for path in TESTS if path.name == name]
+        assert all(f"\ndef {test}(" in path.read_text() for test in chosen)
+
+
+def test_what_names_scikit_learn_is_found_through_helpers_fixtures_and_parameters(tmp_path):
+    naming = runpy.run_path(str(ROOT / ".ci" / "check_wheel.py"))["naming"]
+    path = tmp_path / "test_some.py"
+    path.write_text("""
+import numpy as np
+import sklearn.base as base
+from sklearn.base import clone as twin
+
+from dpestim import thing
+
+CASES = [twin(1)]
+OTHERS = [1]
+
+def helper(x):
+    return twin(x)
+
+class Own(base.BaseEstimator):
+    pass
+
+@pytest.fixture
+def model():
+    return Own()
+
+def further(x):
+    return helper(x)
+
+def test_itself(): twin(2)
+def test_by_a_helper_of_a_helper(): further(2)
+def test_by_a_fixture(model): model.fit()
+@pytest.mark.parametrize("x", CASES)
+def test_by_a_case(x): thing(x)
+def test_inside():
+    from sklearn.svm import SVC
+    SVC()
+@pytest.mark.parametrize("x", OTHERS)
+def test_other(x, y):
+    clone = thing(x)
+    np.sum(clone)
+""")
+    assert naming(path) == {f"test_{name}" for name in (
+        "itself", "by_a_helper_of_a_helper", "by_a_fixture", "by_a_case", "inside")}
 
 
 def test_planted_faults_still_fit_the_package():
