@@ -9,7 +9,6 @@ from sklearn.base import TransformerMixin
 from dpestim.exceptions import PrivacyLeakWarning
 from dpestim.inputs import CategoryEncoder, category_rows, columns_of, learn_categories
 from dpestim.inputs.frames import names_of_features
-from dpestim.inputs.integer_ranges import integer_range
 from dpestim.local.categories.column import CategoryColumn, category_lists, codes_named
 from dpestim.local.categories.estimates import shown
 from dpestim.local.categories.frequencies import Frequencies
@@ -56,20 +55,25 @@ class CategoryClient(Client):
         return columns
 
     def _key_of_columns(self):
-        """Return all that columns of one short range of integers are made from, None for others.
+        """Return all that columns of one short list of integers are made from, None for others.
 
         They never change, and most servers of a process have the same: to make them takes longer than to count some
-        thousand reports. The range is read each time, as an array may be another one by now. A class of somebody else's
+        thousand reports. The list is read each time, as an array may be another one by now. A class of somebody else's
         may make a law of more than its parameters, such as an attribute, and so shares nothing.
         """
         declared = self.categories
-        if (type(declared) is not list or len(declared) != 1 or type(declared[0]) not in (np.ndarray, range)
-                or self._each is not None or not type(self).__module__.startswith("dpestim.")):
+        if type(declared) is not list or len(declared) != 1 or not type(self).__module__.startswith("dpestim."):
             return None
-        found = integer_range(declared[0]) if len(declared[0]) <= _MOST_CATEGORIES else None
+        values, found = declared[0], None
+        if type(values) is range:
+            found = values if values.stop - values.start <= _MOST_CATEGORIES else None
+        elif type(values) is np.ndarray and values.dtype.kind in "iu" and values.size <= _MOST_CATEGORIES:
+            found = values.dtype.str, values.shape, values.tobytes()
+        if found is None or self._each is not None:
+            return None
         own = [getattr(self, name) for name in law_parameters(type(self)) if name != "categories"]
         kinds = tuple(map(type, own))
-        if found is None or not _EQUAL.issuperset(kinds):
+        if not _EQUAL.issuperset(kinds):
             return None
         return type(self), self._randomizer, found, kinds, *[v.hex() if type(v) is float else v for v in own]
 

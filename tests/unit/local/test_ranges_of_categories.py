@@ -226,3 +226,16 @@ def test_columns_that_are_remembered_are_few_and_short(monkeypatch):
             with pytest.raises(ValueError, match="epsilon"):
                 GRRFrequencyEstimator(wrong, categories=[np.arange(3)]).aggregate(np.zeros((3, 1), np.uint8))
     assert not known
+
+
+@pytest.mark.parametrize("values", [np.array([3, 1, 2]), np.arange(3, dtype=np.int8), range(3), range(1, 4)], ids=str)
+def test_servers_of_one_short_list_of_integers_share_columns_and_those_of_another_do_not(values):
+    def columns(values):
+        server = GRRFrequencyEstimator(1.0, categories=[values])
+        return server.aggregate(np.zeros((3, 1), np.uint8))._columns
+
+    first = columns(values)
+    assert columns(copy.copy(values)) is first
+    others = [np.array([3, 2, 1]), np.arange(3, dtype=np.int16), np.array([3, 1, 2], ">i8"), range(4), range(2, 5)]
+    assert not any(columns(other) is first for other in others)
+    np.testing.assert_array_equal(first.columns[0].categories, np.array(values))
