@@ -265,9 +265,10 @@ def passes(passed, threads):
     n = len(scores)
 
     def rows(first, last):
-        sums = np.zeros((256, 1), np.int64)
+        own, sums = slice(first, last), np.zeros((256, 1), np.int64)
         for before, change, codes, targets, kind, *_ in passed:
-            boosting.sum_residuals(before, change, codes, targets, kind, first, last, scores, sums)
+            taken = np.zeros(1, np.int32)
+            boosting.sum_residuals(before[own], change, codes[own], targets[own], kind, 0, taken, scores[own], sums)
 
     def run():
         scores[:] = 0.0

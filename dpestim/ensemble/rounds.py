@@ -11,9 +11,12 @@ each, and average it out. Laplace noise grows with their number, so one is best 
 """
 
 import math
+from collections import deque
 from contextlib import ExitStack
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
+from threading import get_ident
 
 import numpy as np
 from scipy.special import expit, logit, softmax
@@ -28,8 +31,6 @@ from dpestim.records import record
 _BITS = 16
 #: Rows that a thread takes at a time, at least; codes of bins there may be.
 _BLOCK, _CODES = 1 << 14, 256
-#: Pieces for each thread that a pass over rows is cut into.
-_PIECES = 4
 #: Counts take this part of what is spent: of the squares, where noise is Gaussian; where it is not (True), of epsilon.
 _COUNTS = {False: Fraction(1, 10), True: Fraction(1, 3)}
 #: The sum of squares takes this part of the rest, likewise; its largest entry keeps sums of 2^36 rows in 64 bits.
@@ -168,6 +169,8 @@ class Histograms:
         self._held = {}  # rows of each bin of a term, where they were counted on the way
         self._targets = np.ascontiguousarray(targets, float)
         self._cost, self._law, self._answers, self._n_jobs = cost, law, answers, n_jobs
+        self._n_threads = parallel.threads(-(-len(targets) // _BLOCK), n_jobs)
+        self._aside = deque()  # what other threads do before they help with a pass
         self._scores = np.zeros((len(targets), max(kind, 1)))
         self._pending = None  # (codes, what they add to scores): rows move when they are next asked
 
@@ -221,6 +224,25 @@ class Histograms:
         self._sizes.append(size)
         self._bins.append(np.arange(size))
 
+    def beside(self, call):
+        """Call it beside a pass, on another thread before that helps; at once where there is no other thread.
+
+        It is arithmetic on public numbers, which this thread needs after the pass at the earliest.
+        """
+        if self._n_threads > 1:
+            self._aside.append(call)
+        else:
+            call()
+
+    def settle(self):
+        """Do what was to be done beside passes, and nobody has begun."""
+        while self._aside:
+            try:
+                call = self._aside.popleft()
+            except IndexError:  # another thread was quicker
+                return
+            call()
+
     # exact and secret, each one pass over rows; those of parts of the rows add up (`dpestim.ensemble.parts`)
 
     def _counted(self, term):
@@ -248,17 +270,20 @@ class Histograms:
     def _sums_of(self, codes):
         n_outputs = self._scores.shape[1]
         before, change = self._pending or (codes, np.zeros((_CODES, n_outputs)))
+        taken = np.zeros(self._n_threads, np.int32)  # (pieces of rows, which threads count together)
+        this = get_ident()
 
-        def task(first, last):
+        def task(own, _):
+            if get_ident() != this:
+                self.settle()
             sums = np.zeros((_CODES, n_outputs), np.int64)
-            ends = min(first * _BLOCK, len(codes)), min(last * _BLOCK, len(codes))
-            kernel.sum_residuals(before, change, codes, self._targets, self._kind, *ends, self._scores, sums)
+            kernel.sum_residuals(before, change, codes, self._targets, self._kind, own, taken, self._scores,
+                                 sums)
             return sums
 
-        # (in pieces, as a pass ends with its slowest thread, and processors that have other work differ)
-        sums = parallel.run(task, -(-len(codes) // _BLOCK), self._n_jobs, _PIECES)
+        sums = parallel.run(task, self._n_threads, self._n_threads)
         self._pending = None
-        return np.sum(sums, axis=0)
+        return sum(sums)
 
     def merge_all(self, first, groups):
         """Take bins together, of all terms from `first` on: threads take a term each."""
@@ -343,7 +368,7 @@ def _and_missing(codes):
 
 def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, squared=0.0, lead=1, *,
           pure=False, later=None, done=None):
-    """Return (curves of terms, which of their bins each bin belongs to) after so many rounds.
+    """Return (curves of terms, which of their bins each bin belongs to, standard errors) after so many rounds.
 
     The first term has one bin: all rows start with what its first round says.
 
@@ -393,7 +418,7 @@ def _boosted(stack, rows, ordered, n_bins, n_rounds, kind, noise, counted, n_row
     # an average over rounds has 9/8 of the variance that a single one with all the budget would have
     signal = curvature * total / math.sqrt(noise * 9 / 8 / n_rounds)
     wide = bins_for(signal * math.sqrt(spread), kind == 0)
-    groups, curves, trust = [], [], 2 / (2 + 3 / n_rounds) if pure else 1.0
+    groups, curves, errors, trust = [], [], {}, 2 / (2 + 3 / n_rounds) if pure else 1.0
 
     def declare_all(first, orders):
         own = []
@@ -417,7 +442,7 @@ def _boosted(stack, rows, ordered, n_bins, n_rounds, kind, noise, counted, n_row
         rows.gather(term, joint)
         first = np.zeros_like(start) if term else start
         curves.append(Curve(known, joint, np.minimum(uncertain, (total - held) / doubt), doubt,
-                            steps_of(known, in_order), curvature, noise if term else noise / lead**2, first,
+                            partial(steps_of, known, in_order), curvature, noise if term else noise / lead**2, first,
                             _MOST[kind == 0], trust, spread, in_order is True))
 
     def learn(first, over=0):
@@ -430,10 +455,18 @@ def _boosted(stack, rows, ordered, n_bins, n_rounds, kind, noise, counted, n_row
                 if times:
                     curve = curves[term]
                     alike, offset = curves[1:] if term else curves[:1], offset_of(curves[0].scores[0], kind, term)
-                    sums = np.mean([rows.sums(term) for _ in range(times)], axis=0)
+                    if not k:
+                        rows.beside(curve.prepare)
+                    sums = sum(rows.sums(term) for _ in range(times)) / times
                     rows.add(term, curve.measure(sums, math.sqrt(times * (k + times)), times, alike, offset))
+                if term and k + most == n_rounds:  # (nothing moves this curve any more)
+                    rows.beside(partial(find_errors, term))
             if done is not None:
                 done(over + min(k + pace, n_rounds))
+
+    def find_errors(term):
+        unsure = unsure_of(curves[0], float(curves[0].counts[0]), noise * 9 / 8 / n_rounds, kind)
+        errors[term] = curves[term].deviations(unsure)
 
     declare_all(0, ordered)
     rows.add(0, curves[0].scores)
@@ -447,4 +480,5 @@ def _boosted(stack, rows, ordered, n_bins, n_rounds, kind, noise, counted, n_row
             rows.extend(codes, size)
         declare_all(first, [sides for _, _, sides in more])
         learn(first, n_rounds)
-    return curves, groups
+    rows.settle()
+    return curves, groups, [errors[term] for term in range(1, len(curves))]
