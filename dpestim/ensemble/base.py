@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim import accounting
 from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralModel
-from dpestim.ensemble.rounds import Cost, Histograms, boost, unsure_of
+from dpestim.ensemble.cost import Cost
+from dpestim.ensemble.rounds import Histograms, boost, unsure_of
 from dpestim.models import NO_TARGETS
 from dpestim.parallel import check_n_jobs
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon

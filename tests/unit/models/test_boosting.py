@@ -17,9 +17,10 @@ from dpestim import config_context
 from dpestim._core import boosting as kernel
 from dpestim.central.additive.law import LARGEST
 from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from dpestim.ensemble.cost import Cost
 from dpestim.ensemble.curve import bins_for, merged, settled
 from dpestim.ensemble.pairs import Pairs
-from dpestim.ensemble.rounds import Cost, Histograms, boost, start_of, unsure_of
+from dpestim.ensemble.rounds import Histograms, boost, start_of, unsure_of
 from dpestim.linear_model import DPLinearRegression
 from dpestim.rng import WordSource
 from dpestim.statistics.calibrated_noise import Answers
