@@ -238,11 +238,11 @@ def boosting_by_threads(settings):
         runs[1]()
     finally:
         boosting.sum_residuals, curve.kernel.learn = sum_residuals, learn
-    alone = [step for step in steps if step[0] is sum_residuals]
+    alone = [step for step in steps if step[0] is sum_residuals][-40:]
     replays = {f"{name} {threads}": replay(own, threads, name == "turns")
                for name, own in (("passes", alone), ("turns", steps)) for threads in (1, 2)}
     with threadpool_limits(1):
-        times, _, repeats = interleave({**runs, **replays}, slow=15.0, least=7)
+        times, _, repeats = interleave({**runs, **replays}, slow=15.0)
     gain = times["passes 1"] / times["passes 2"]
     most = times[1] / (max(times[1] - times["turns 1"], 0.0) / gain + times["turns 2"])
     return Row(
