@@ -1,10 +1,9 @@
 """Fitting private models and transformers, each beside the fastest way of its namesake without privacy; one thread."""
 
 import itertools
-import time
 import warnings
 from functools import partial
-from threading import Thread
+from threading import Lock, Thread
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -211,70 +210,95 @@ def sparse_predictions(settings):
 
 
 def boosting_by_threads(settings):
-    """Return the row of two threads beside one, and about what the machine allows: passes that wait for nobody, curves.
+    """Return the row of two threads beside one, and about what the machine allows: passes and curves, in turn.
 
     Sums of a pass need scores that the curve before it moved, and the curve needs all sums of its pass: so curves are
-    learned one after another, each by less arithmetic than a thread is worth waking for. In the limit everything else,
-    rows that are read and coded too, gains as much from two threads as the very passes of a fit do where each thread
-    keeps its own half of the rows and nobody waits; of curves it has the kernel alone, and of noise and of Python
-    nothing. No proof: rows are coded by other work, which may gain more, and gains differ from minute to minute.
+    learned one after another, each by less arithmetic than a thread is worth waking for. The limit has the very passes
+    and curves of a fit, each begun when the one before is over, and the other thread woken by a bare lock; of noise, of
+    counts, of standard errors and of Python it has nothing. All else, rows that are read and coded, gains as much from
+    two threads there as passes do where each thread keeps its own half of the rows and nobody waits. No proof: a thread
+    that spins is woken sooner, other work may gain more, and gains differ from minute to minute.
     """
-    table, learned, learn, passed = data(settings.n), [], curve.kernel.learn, []
+    table, steps = data(settings.n), []
     runs = {threads: work(
         DPGradientBoostingClassifier(bounds=(-5.0, 5.0), classes=[False, True], delta=1e-6, n_jobs=threads),
         table["X"], table["classes"]) for threads in (1, 2)}
-    sum_residuals = boosting.sum_residuals
+    sum_residuals, learn = boosting.sum_residuals, curve.kernel.learn
 
-    def kept(*args):
-        passed.append(args)
+    def passed(*args):
+        steps.append((sum_residuals, args))
         sum_residuals(*args)
 
-    def timed(*args):
-        start = time.perf_counter()
+    def learned(*args):
+        steps.append((learn, args))
         learn(*args)
-        learned.append(time.perf_counter() - start)
 
-    boosting.sum_residuals, curve.kernel.learn = kept, timed
+    boosting.sum_residuals, curve.kernel.learn = passed, learned
     try:
-        start = time.perf_counter()
         runs[1]()
-        taken = time.perf_counter() - start
     finally:
         boosting.sum_residuals, curve.kernel.learn = sum_residuals, learn
-    replays = {f"passes {threads}": passes(passed, threads) for threads in (1, 2)}
+    alone = [step for step in steps if step[0] is sum_residuals][-40:]
+    replays = {f"{name} {threads}": replay(own, threads, name == "turns")
+               for name, own in (("passes", alone), ("turns", steps)) for threads in (1, 2)}
     with threadpool_limits(1):
-        times, _, repeats = interleave({**runs, **replays}, slow=10.0)
-    one, two = (times[f"passes {threads}"] / len(passed) * 1e3 for threads in (1, 2))
-    gain, alone = one / two, min(sum(learned) / taken, 1.0)
-    most = 1 / (alone + (1 - alone) / gain)
+        times, _, repeats = interleave({**runs, **replays}, slow=15.0)
+    gain = times["passes 1"] / times["passes 2"]
+    most = times[1] / (max(times[1] - times["turns 1"], 0.0) / gain + times["turns 2"])
     return Row(
         f"DPGradientBoostingClassifier, {settings.n:,} x {COLUMNS}, 2 threads", times[2], peer="one thread",
         baseline=times[1], ratio=times[1] / times[2], repeats=repeats, limit="passes, curves",
         share=times[1] / times[2] / most,
-        note=f"a pass that waits for nobody takes {one:.2f} ms by one thread, {two:.2f} ms by two: {gain:.2f}x; with "
-             f"{alone:.0%} of the time in the kernel of curves that makes about {most:.2f}x",
+        note=f"passes that wait for nobody gain {gain:.2f}x; passes and curves in turn take "
+             f"{times['turns 1'] * 1e3:.0f} ms by one thread, {times['turns 2'] * 1e3:.0f} ms by two; with all else "
+             f"that makes about {most:.2f}x",
     ).judge(settings, 1.7)
 
 
-def passes(passed, threads):
-    """Return a function that does the passes of a fit again, and nothing else: what the kernel was handed, in turn.
+def replay(steps, threads, waits):
+    """Return a function that does again what kernels of a fit did, each step (kernel, what it was handed).
 
-    Each thread does all of them for its own rows, as if their scores were those of no one else.
+    Threads share the rows of a pass. Who `waits`, begins a step when the one before is over, as a fit must.
     """
-    scores = passed[0][-2]
-    n = len(scores)
+    scores = steps[0][1][-2]
+    edges = [len(scores) * k // threads for k in range(threads + 1)]
+    halves = [slice(*ends) for ends in itertools.pairwise(edges)]
 
-    def rows(first, last):
-        sums = np.zeros((256, 1), np.int64)
-        for before, change, codes, targets, kind, *_ in passed:
-            boosting.sum_residuals(before, change, codes, targets, kind, first, last, scores, sums)
+    def take(args, place, taken, sums):
+        if waits:  # (who is quicker takes rows of the other)
+            boosting.sum_residuals(*args[:5], place, taken, scores, sums)
+        else:
+            before, change, codes, targets, kind = args[:5]
+            own, taken = halves[place], np.zeros(1, np.int32)
+            boosting.sum_residuals(before[own], change, codes[own], targets[own], kind, 0, taken, scores[own], sums)
 
     def run():
         scores[:] = 0.0
-        helpers = [Thread(target=rows, args=(n * k // threads, n * (k + 1) // threads)) for k in range(1, threads)]
+        taken = [np.zeros(threads, np.int32) for _ in steps]
+        locks = [(Lock(), Lock()) for _ in range(1, threads)]
+        for lock in itertools.chain(*locks):
+            lock.acquire()
+
+        def follow(place):
+            sums = np.zeros((256, 1), np.int64)
+            for k, (kernel, args) in enumerate(steps):
+                if kernel is boosting.sum_residuals:
+                    if waits and place:
+                        locks[place - 1][0].acquire()
+                    for go, _ in locks if waits and not place else ():
+                        go.release()
+                    take(args, place, taken[k], sums)
+                    if waits and place:
+                        locks[place - 1][1].release()
+                    for _, over in locks if waits and not place else ():
+                        over.acquire()
+                elif not place:
+                    kernel(*args)
+
+        helpers = [Thread(target=follow, args=(place,)) for place in range(1, threads)]
         for helper in helpers:
             helper.start()
-        rows(0, n // threads)
+        follow(0)
         for helper in helpers:
             helper.join()
 

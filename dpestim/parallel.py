@@ -3,10 +3,10 @@
 import os
 import threading
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from functools import lru_cache
 from numbers import Integral
+from queue import SimpleQueue
 
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
@@ -15,8 +15,8 @@ from threadpoolctl import ThreadpoolController
 _WIDE = 64
 
 _lock = threading.Lock()
-_pool = None
-_pool_size = 0
+_jobs = SimpleQueue()
+_n_helpers = 0
 
 
 def check_n_jobs(n_jobs):
@@ -81,15 +81,45 @@ def _share(n, n_steps, start):
             step = step or start()  # (made by those alone who find something to do)
             step(k)
 
-    futures = [_get_pool(n - 1).submit(work) for _ in range(1, n)]
+    jobs = [_Job(work) for _ in range(1, n)]
     try:
+        _put(jobs)
         work()
     finally:
         # wait for all that have begun, so that no thread writes after a failure
-        errors = [future.exception() for future in futures if not future.cancel()]
+        errors = [job.end() for job in jobs]
     for error in errors:
         if error is not None:
             raise error
+
+
+class _Job:
+    """What a helper is asked to call once: a future, with less to do between two threads that wait for each other."""
+
+    __slots__ = ("_call", "_error", "_free", "_over")
+
+    def __init__(self, call):
+        self._call, self._error, self._free, self._over = call, None, threading.Lock(), threading.Lock()
+        self._over.acquire()
+
+    def begin(self):
+        """Call it, unless nobody waits for it any more."""
+        if not self._free.acquire(blocking=False):
+            return
+        try:
+            self._call()
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._call = None
+            self._over.release()
+
+    def end(self):
+        """Wait until it is over if it has begun, and see to it that it does not begin; return what it raised."""
+        if not self._free.acquire(blocking=False):
+            self._over.acquire()
+        self._call = None  # (helpers that hang keep jobs, and nothing of what these were about)
+        return self._error
 
 
 def one_thread(n_columns=_WIDE):
@@ -106,19 +136,28 @@ def _controller():
     return ThreadpoolController()  # (looks at every library that is loaded: once is enough)
 
 
-def _get_pool(size):
-    global _pool, _pool_size
+def _put(jobs):
+    """Hand jobs to helpers, of which there are as many as were ever asked for at a time."""
+    global _n_helpers
     with _lock:
-        if _pool is None or _pool_size < size:
-            _pool, _pool_size = ThreadPoolExecutor(size, thread_name_prefix="dpestim"), size
-        return _pool
+        while _n_helpers < len(jobs):
+            # (a daemon: it waits for jobs as long as there is a process)
+            threading.Thread(target=_help, args=(_jobs,), name=f"dpestim_{_n_helpers}", daemon=True).start()
+            _n_helpers += 1
+    for job in jobs:
+        _jobs.put(job)
 
 
-def _forget_pool():
-    """Drop the pool in a forked child: its threads exist only in the parent."""
-    global _pool, _pool_size, _lock
-    _pool, _pool_size, _lock = None, 0, threading.Lock()
+def _help(jobs):
+    while True:
+        jobs.get().begin()
+
+
+def _forget_helpers():
+    """Start anew in a forked child: helpers exist only in the parent."""
+    global _jobs, _n_helpers, _lock
+    _jobs, _n_helpers, _lock = SimpleQueue(), 0, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+    os.register_at_fork(after_in_child=_forget_helpers)

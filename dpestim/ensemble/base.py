@@ -12,9 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from dpestim import accounting
 from dpestim.central.base import declared_delta
 from dpestim.central.model import CentralModel
-from dpestim.ensemble.rounds import Cost, Histograms, boost, unsure_of
+from dpestim.ensemble.cost import Cost
+from dpestim.ensemble.rounds import Histograms, boost, unsure_of
 from dpestim.models import NO_TARGETS
-from dpestim.parallel import check_n_jobs, one_thread
+from dpestim.parallel import check_n_jobs
 from dpestim.privacy.exact import canonical_amount, canonical_epsilon
 from dpestim.progress import Progress, check_verbose
 from dpestim.rng import WordSource, check_random_state
@@ -251,15 +252,12 @@ class Boosting(BinnedColumns, CentralModel):
             return list(zip(more_terms(first), [*map(trial._size, trial._sides[first:])],
                             [*map(tuple, trial._sides[first:])]))
 
-        curves, groups = boost(rows, ordered, _MERGED, cost.n_rounds, kind, law.variance_steps * cost.unit**2,
-                               law.variance_steps / cost.weight**2, n_rows if replaces else None,
-                               math.sqrt(law.variance_steps) / cost.square if cost.squares else 0.0,
-                               cost.lead, pure=cost.pure, later=later if pairs else None, done=progress.done)
+        curves, groups, errors = boost(rows, ordered, _MERGED, cost.n_rounds, kind, law.variance_steps * cost.unit**2,
+                                       law.variance_steps / cost.weight**2, n_rows if replaces else None,
+                                       math.sqrt(law.variance_steps) / cost.square if cost.squares else 0.0,
+                                       cost.lead, pure=cost.pure, later=later if pairs else None, done=progress.done)
         unsure = unsure_of(curves[0], float(curves[0].counts[0]), law.variance_steps * cost.unit**2 * 9 / 8
                            / cost.n_rounds, kind)
-        with one_thread(max(len(curve.scores) for curve in curves)):  # (several would only wait for each other)
-            # (by one thread: so many small arrays would wait for each other's turn, and take twice as long by two)
-            errors = [curve.deviations(unsure) for curve in curves[1:]]
         # terms have mean 0 over noisy counts; what that takes away is the intercept
         means = [curve.mean(curve.scores)[0] for curve in curves]
         trial.intercept_ = np.sum(means, axis=0) * self._half(learned) + self._middle(learned)

@@ -45,8 +45,8 @@ class Curve:
         The bin of each place: sums of residuals are known of bins, and the prior has scores of all places from those.
     uncertain : ndarray of shape (n_bins,)
         Standard errors of the rows of bins; steps are as if there were `doubt` of these more.
-    steps : ndarray of shape (n_places, n_places)
-        Covariances of scores, up to a factor.
+    steps : callable
+        Returns covariances of scores, up to a factor, of shape (n_places, n_places).
     curvature : float
         Of the loss of a row, along its score.
     noise : float
@@ -66,26 +66,33 @@ class Curve:
         self.counts = counts
         self.scores = np.tile(start, (len(counts), 1))
         self.likelihoods = np.zeros(len(_PRIORS))  # logarithms, one for each prior
+        self._in_order, self._noise, self._most, self._trust, self._varies = in_order, noise, most, trust, spread
+        self._given, self._total, self._squares = (bins, uncertain, doubt, steps, curvature), 0.0, 0.0
+
+    def prepare(self):
+        """Make what `measure` needs, unless it is there: it takes a while, and may be done beside a pass over rows."""
+        if self._given is None:
+            return
+        (bins, uncertain, doubt, steps, curvature), counts = self._given, self.counts
         # how fast the sum of residuals of a bin falls along its score: for as many rows as there may well be, as steps
         # that are too long run away, and those that are too short are made up for
         held = np.bincount(bins, weights=counts)
-        self._counted, self._most = held + doubt * uncertain, most
+        self._counted = held + doubt * uncertain
         self._misread = (uncertain / np.maximum(held, 1.0 + uncertain))[bins][:, None]
         self._steepest = curvature * self._counted[:, None] * np.ones(self.scores.shape[1])
-        self._in_order = in_order
         # means of bins over their rows, as far as is known
         mass = np.maximum(counts, 0.0) + 1e-9
         self._bins, self._parts = bins.astype(np.int64), mass / np.bincount(bins, weights=mass)[bins]
         means = np.zeros((len(held), len(counts)))
         means[bins, np.arange(len(counts))] = self._parts
-        self._between = means @ steps
-        self._steps, self._noise, self._trust, self._varies = self._between @ means.T, noise, trust, spread
+        self._between = means @ steps()
+        self._steps = self._between @ means.T
         self._priors = np.zeros(kernel.PRIORS)
-        self._priors[: len(_PRIORS)] = spread * np.array(_PRIORS)
+        self._priors[: len(_PRIORS)] = self._varies * np.array(_PRIORS)
         self._level = means @ self.scores
         self._mean, self._slope = np.zeros_like(self._level), np.zeros_like(self._level)
         self._heads, self._errors = np.zeros((2, *self._level.T.shape))
-        self._common, self._total, self._squares = np.zeros(len(_PRIORS)), 0.0, 0.0
+        self._common, self._given = np.zeros(len(_PRIORS)), None
 
     def measure(self, sums, weight, times, alike, offset=None):
         """Take noisy sums of residuals at the present scores into account; return how far scores move.
@@ -102,6 +109,7 @@ class Curve:
             What makes scores logits of the probability of a class: then their curvature is that between the present
             score and the one that is estimated.
         """
+        self.prepare()
         first, self._total = not self._total, self._total + weight
         self._squares += weight * weight / times
         self._start = weight if first else self._start
@@ -131,7 +139,9 @@ class Curve:
         seen = heard * sums / self._counted[:, None]
         # as if this term were right about the class itself, as far as there can be such a class
         least = _LEAST * np.minimum(shares, 1 - shares)
-        given = np.clip(np.clip(shares + seen, least, 1 - least) - seen, least, 1 - least)
+        most = 1 - least
+        given = np.minimum(np.maximum(shares + seen, least), most) - seen
+        given = np.minimum(np.maximum(given, least), most)
         return logit(given) - self._level
 
     def mean(self, scores):

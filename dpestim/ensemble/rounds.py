@@ -1,6 +1,5 @@
 """Cyclic rounds of noisy histograms: sums of residuals in bins leave with noise, and everything else is arithmetic.
 
-    Cost       what all histograms together may change by when a row does, from public numbers, in integers
     Histograms rows of one owner, as codes of bins: noisy counts once, and noisy sums of residuals, so often as was paid
     boost      rounds over terms; it sees noisy histograms alone, besides telling the owner which scores rows now have
 
@@ -11,135 +10,26 @@ each, and average it out. Laplace noise grows with their number, so one is best 
 """
 
 import math
+from collections import deque
 from contextlib import ExitStack
-from dataclasses import replace
-from fractions import Fraction
+from functools import partial
+from threading import get_ident
 
 import numpy as np
 from scipy.special import expit, logit, softmax
 
 from dpestim import parallel
 from dpestim._core import boosting as kernel
-from dpestim.central.additive.discrete_laplace import DiscreteLaplaceLaw
 from dpestim.ensemble.curve import Curve, bins_for, merged, offset_of, settled, steps_of
-from dpestim.records import record
 
-#: Residuals are multiples of 2^-16 of the largest one; sums over 2^36 rows are exact in floats.
-_BITS = 16
 #: Rows that a thread takes at a time, at least; codes of bins there may be.
 _BLOCK, _CODES = 1 << 14, 256
-#: Pieces for each thread that a pass over rows is cut into.
-_PIECES = 4
-#: Counts take this part of what is spent: of the squares, where noise is Gaussian; where it is not (True), of epsilon.
-_COUNTS = {False: Fraction(1, 10), True: Fraction(1, 3)}
-#: The sum of squares takes this part of the rest, likewise; its largest entry keeps sums of 2^36 rows in 64 bits.
-_SQUARES, _SQUARE_BITS = Fraction(1, 50), 26
-#: How precise the mean of numbers in [-1, 1] that rows start with should be, as far as other terms can spare it.
-_START = 0.005
 #: Bins that are counted for one that is kept; standard errors of a count by which rows may be more.
 _FINE, _DOUBT = 8, 0.5
 #: Rounds go two by two, between which scores stay, where less than this is seen of a column (`bins_for`).
 _CLEAR = 100.0
-#: Two rounds in place of one, of numbers and with Laplace noise, where rows are so many times the noise of a sum.
-_TWICE = 400.0
 #: The largest score of a term, of classes and (True) of numbers in [-1, 1].
 _MOST = {False: 10.0, True: 2.0}
-
-
-@record
-class Cost:
-    """What is released of a row, in integers: so many terms, so many rounds, outputs, and the weight of a count."""
-
-    n_terms: int
-    n_rounds: int
-    n_outputs: int
-    replaces: bool
-    pure: bool
-    squares: bool = False  # whether the sum of the squares of all first residuals is released, of numbers
-    lead: int = 1  # what sums of the first term, of all rows, are multiplied by
-
-    @property
-    def most(self):
-        """The largest norm of the residuals of a row, rounded to the grid: each entry is at most 2^bits."""
-        if self.n_outputs == 1:
-            return 1 << _BITS
-        # a softmax's residuals have norm sqrt 2 at most, and L1 norm 2; each is rounded by half a step
-        exact = 2 if self.pure else Fraction(math.isqrt(2 << 80) + 1, 1 << 40)
-        return math.ceil(exact * (1 << _BITS)) + self.n_outputs
-
-    @property
-    def largest(self):
-        """The largest sum of sizes of the residuals of a row, rounded likewise."""
-        return replace(self, pure=True).most
-
-    @property
-    def weight(self):
-        """The integer a row adds to its bin of a histogram of counts."""
-        times = 2 if self.replaces else 1
-        if self.pure:
-            return max(1, math.ceil(_COUNTS[True] * self.n_rounds * self.most))
-        square = _COUNTS[False] * self.n_rounds * (times * self.most) ** 2 / times
-        return math.isqrt(math.ceil(square)) + 1
-
-    @property
-    def _histograms(self):
-        """What all histograms move by together: a sum of sizes where noise is pure, else one of squares."""
-        times, power = 2 if self.replaces else 1, 1 if self.pure else 2
-        sums = (self.n_terms - 1 + self.lead**power) * self.n_rounds * (times * self.most) ** power
-        return sums + self.n_terms * times * self.weight**power
-
-    @property
-    def square(self):
-        """The integer that stands for a squared residual of 1; 0 where squares are not released."""
-        if not self.squares:
-            return 0
-        moved = _SQUARES * self._histograms
-        return min(1 << _SQUARE_BITS, max(1, math.floor(moved) if self.pure else math.isqrt(math.floor(moved))))
-
-    @property
-    def sensitivity(self):
-        """How far all answers, counts and sums, move together: L1 where noise is pure, else L2.
-
-        A replaced row leaves one bin and enters another (counts) or adds to the same one what differs by twice the
-        largest residual. Squares are not below 0, so that those of two rows differ by the largest one at most.
-        """
-        if self.pure:
-            return Fraction(self._histograms + self.square)
-        return Fraction(math.isqrt((self._histograms + self.square**2) << 80) + 1, 1 << 40)
-
-    @property
-    def unit(self):
-        """What an integer of the sums stands for, per unit of residual."""
-        return 2.0**-_BITS
-
-    def leading(self, epsilon, delta, n_rows=None):
-        """Return this cost with sums of all rows as precise as a start of numbers needs; their number, where public.
-
-        A target whose range is mostly tail varies by little of it, and noise in the mean of all rows by more.
-        """
-        if not self.squares:
-            return self
-        most = 1 + self.n_terms // 2 if self.pure else math.isqrt(self.n_terms)
-        if n_rows is None:
-            return replace(self, lead=(most + 1) // 2)
-        noise = math.sqrt(self.law(epsilon, delta).variance_steps) * self.unit / max(n_rows, 1)
-        return replace(self, lead=min(max(math.ceil(noise / _START), 1), most))
-
-    def is_clear(self, epsilon, delta, n_rows):
-        """Return whether so many rows of numbers are worth a second round of Laplace noise: a public fact.
-
-        A single round cannot tell which of two columns that go together explains the target.
-        """
-        return self.pure and self.squares and n_rows > _TWICE * self.unit * math.sqrt(
-            self.law(epsilon, delta).variance_steps)
-
-    def law(self, epsilon, delta):
-        """Return the noise of every integer, adaptively chosen as they are."""
-        if self.pure:
-            return DiscreteLaplaceLaw(epsilon, Fraction(0), self.sensitivity, 0)
-        from dpestim.central.additive.gaussian import RoundedGaussianLaw  # (pure fits need it not)
-
-        return RoundedGaussianLaw(epsilon, delta, self.sensitivity, 0)
 
 
 class Histograms:
@@ -168,6 +58,8 @@ class Histograms:
         self._held = {}  # rows of each bin of a term, where they were counted on the way
         self._targets = np.ascontiguousarray(targets, float)
         self._cost, self._law, self._answers, self._n_jobs = cost, law, answers, n_jobs
+        self._n_threads = parallel.threads(-(-len(targets) // _BLOCK), n_jobs)
+        self._aside = deque()  # what other threads do before they help with a pass
         self._scores = np.zeros((len(targets), max(kind, 1)))
         self._pending = None  # (codes, what they add to scores): rows move when they are next asked
 
@@ -221,6 +113,25 @@ class Histograms:
         self._sizes.append(size)
         self._bins.append(np.arange(size))
 
+    def beside(self, call):
+        """Call it beside a pass, on another thread before that helps; at once where there is no other thread.
+
+        It is arithmetic on public numbers, which this thread needs after the pass at the earliest.
+        """
+        if self._n_threads > 1:
+            self._aside.append(call)
+        else:
+            call()
+
+    def settle(self):
+        """Do what was to be done beside passes, and nobody has begun."""
+        while self._aside:
+            try:
+                call = self._aside.popleft()
+            except IndexError:  # another thread was quicker
+                return
+            call()
+
     # exact and secret, each one pass over rows; those of parts of the rows add up (`dpestim.ensemble.parts`)
 
     def _counted(self, term):
@@ -248,17 +159,20 @@ class Histograms:
     def _sums_of(self, codes):
         n_outputs = self._scores.shape[1]
         before, change = self._pending or (codes, np.zeros((_CODES, n_outputs)))
+        taken = np.zeros(self._n_threads, np.int32)  # (pieces of rows, which threads count together)
+        this = get_ident()
 
-        def task(first, last):
+        def task(own, _):
+            if get_ident() != this:
+                self.settle()
             sums = np.zeros((_CODES, n_outputs), np.int64)
-            ends = min(first * _BLOCK, len(codes)), min(last * _BLOCK, len(codes))
-            kernel.sum_residuals(before, change, codes, self._targets, self._kind, *ends, self._scores, sums)
+            kernel.sum_residuals(before, change, codes, self._targets, self._kind, own, taken, self._scores,
+                                 sums)
             return sums
 
-        # (in pieces, as a pass ends with its slowest thread, and processors that have other work differ)
-        sums = parallel.run(task, -(-len(codes) // _BLOCK), self._n_jobs, _PIECES)
+        sums = parallel.run(task, self._n_threads, self._n_threads)
         self._pending = None
-        return np.sum(sums, axis=0)
+        return sum(sums)
 
     def merge_all(self, first, groups):
         """Take bins together, of all terms from `first` on: threads take a term each."""
@@ -343,7 +257,7 @@ def _and_missing(codes):
 
 def boost(rows, ordered, n_bins, n_rounds, kind, noise, counted, n_rows=None, squared=0.0, lead=1, *,
           pure=False, later=None, done=None):
-    """Return (curves of terms, which of their bins each bin belongs to) after so many rounds.
+    """Return (curves of terms, which of their bins each bin belongs to, standard errors) after so many rounds.
 
     The first term has one bin: all rows start with what its first round says.
 
@@ -393,7 +307,7 @@ def _boosted(stack, rows, ordered, n_bins, n_rounds, kind, noise, counted, n_row
     # an average over rounds has 9/8 of the variance that a single one with all the budget would have
     signal = curvature * total / math.sqrt(noise * 9 / 8 / n_rounds)
     wide = bins_for(signal * math.sqrt(spread), kind == 0)
-    groups, curves, trust = [], [], 2 / (2 + 3 / n_rounds) if pure else 1.0
+    groups, curves, errors, trust = [], [], {}, 2 / (2 + 3 / n_rounds) if pure else 1.0
 
     def declare_all(first, orders):
         own = []
@@ -417,7 +331,7 @@ def _boosted(stack, rows, ordered, n_bins, n_rounds, kind, noise, counted, n_row
         rows.gather(term, joint)
         first = np.zeros_like(start) if term else start
         curves.append(Curve(known, joint, np.minimum(uncertain, (total - held) / doubt), doubt,
-                            steps_of(known, in_order), curvature, noise if term else noise / lead**2, first,
+                            partial(steps_of, known, in_order), curvature, noise if term else noise / lead**2, first,
                             _MOST[kind == 0], trust, spread, in_order is True))
 
     def learn(first, over=0):
@@ -430,10 +344,18 @@ def _boosted(stack, rows, ordered, n_bins, n_rounds, kind, noise, counted, n_row
                 if times:
                     curve = curves[term]
                     alike, offset = curves[1:] if term else curves[:1], offset_of(curves[0].scores[0], kind, term)
-                    sums = np.mean([rows.sums(term) for _ in range(times)], axis=0)
+                    if not k:
+                        rows.beside(curve.prepare)
+                    sums = sum(rows.sums(term) for _ in range(times)) / times
                     rows.add(term, curve.measure(sums, math.sqrt(times * (k + times)), times, alike, offset))
+                if term and k + most == n_rounds:  # (nothing moves this curve any more)
+                    rows.beside(partial(find_errors, term))
             if done is not None:
                 done(over + min(k + pace, n_rounds))
+
+    def find_errors(term):
+        unsure = unsure_of(curves[0], float(curves[0].counts[0]), noise * 9 / 8 / n_rounds, kind)
+        errors[term] = curves[term].deviations(unsure)
 
     declare_all(0, ordered)
     rows.add(0, curves[0].scores)
@@ -447,4 +369,5 @@ def _boosted(stack, rows, ordered, n_bins, n_rounds, kind, noise, counted, n_row
             rows.extend(codes, size)
         declare_all(first, [sides for _, _, sides in more])
         learn(first, n_rounds)
-    return curves, groups
+    rows.settle()
+    return curves, groups, [errors[term] for term in range(1, len(curves))]

@@ -20,6 +20,27 @@ typedef double dpestim_lanes;
 #endif
 #define DPESTIM_AT(row, k) (*(dpestim_lanes *)((row) + (k) * DPESTIM_PRIORS))
 
+#define DPESTIM_COLUMNS 4 /* that are taken together */
+
+/* Entries of `rows` rows from i on, in the columns from j on, less the products of the columns before j: each row is
+ * read once for all these columns. The products of an entry are taken from it one after the other, as ever. */
+DPESTIM_INLINE void dpestim_less(double *low, ptrdiff_t i, int rows, ptrdiff_t j) {
+    for (int l = 0; l < DPESTIM_PRIORS; l += (int)(sizeof(dpestim_lanes) / sizeof(double))) {
+        double *at[4], *by[DPESTIM_COLUMNS];
+        dpestim_lanes left[4][DPESTIM_COLUMNS];
+        for (int r = 0; r < rows; r++) at[r] = low + DPESTIM_ROW(i + r) + l;
+        for (int c = 0; c < DPESTIM_COLUMNS; c++) by[c] = low + DPESTIM_ROW(j + c) + l;
+        for (int r = 0; r < rows; r++)
+            for (int c = 0; c < DPESTIM_COLUMNS; c++) left[r][c] = DPESTIM_AT(at[r], j + c);
+        for (ptrdiff_t k = 0; k < j; k++)
+            for (int r = 0; r < rows; r++)
+                for (int c = 0; c < DPESTIM_COLUMNS; c++) left[r][c] -= DPESTIM_AT(at[r], k) * DPESTIM_AT(by[c], k);
+        for (int r = 0; r < rows; r++)
+            for (int c = 0; c < DPESTIM_COLUMNS; c++)
+                if (j + c <= i + r) DPESTIM_AT(at[r], j + c) = left[r][c]; /* (others belong to rows below) */
+    }
+}
+
 /* The lower Cholesky factor of I + p h K h, with inverses on its diagonal; logs: of the determinants, added to. */
 DPESTIM_WIDE static void dpestim_factor(ptrdiff_t n, const double *covariance, const double *heads,
                                         const double *priors, double *low, double *logs) {
@@ -30,11 +51,17 @@ DPESTIM_WIDE static void dpestim_factor(ptrdiff_t n, const double *covariance, c
             double of = heads[i] * covariance[i * n + j] * heads[j], one = i == j ? 1.0 : 0.0;
             for (int l = 0; l < DPESTIM_PRIORS; l++) to[l] = one + priors[l] * of;
         }
-    for (ptrdiff_t j = 0; j < n; j++) {
+    for (ptrdiff_t j = 0, from = 0; j < n; j++) { /* (columns before `from` were taken off already) */
         double *row = low + DPESTIM_ROW(j);
+        if (j % DPESTIM_COLUMNS == 0) {
+            ptrdiff_t i = j;
+            from = j + DPESTIM_COLUMNS <= n ? j : 0;
+            for (; from && i + 3 < n; i += 4) dpestim_less(low, i, 4, j);
+            for (; from && i < n; i++) dpestim_less(low, i, 1, j);
+        }
         for (int l = 0; l < DPESTIM_PRIORS; l += step) {
             dpestim_lanes left = DPESTIM_AT(row + l, j);
-            for (ptrdiff_t k = 0; k < j; k++) left -= DPESTIM_AT(row + l, k) * DPESTIM_AT(row + l, k);
+            for (ptrdiff_t k = from; k < j; k++) left -= DPESTIM_AT(row + l, k) * DPESTIM_AT(row + l, k);
             DPESTIM_AT(row + l, j) = left;
         }
         for (int l = 0; l < DPESTIM_PRIORS; l++) {
@@ -49,7 +76,7 @@ DPESTIM_WIDE static void dpestim_factor(ptrdiff_t n, const double *covariance, c
                 double *c = low + DPESTIM_ROW(i + 2) + l, *d = low + DPESTIM_ROW(i + 3) + l;
                 dpestim_lanes of_a = DPESTIM_AT(a, j), of_b = DPESTIM_AT(b, j);
                 dpestim_lanes of_c = DPESTIM_AT(c, j), of_d = DPESTIM_AT(d, j), own = DPESTIM_AT(row + l, j);
-                for (ptrdiff_t k = 0; k < j; k++) {
+                for (ptrdiff_t k = from; k < j; k++) {
                     dpestim_lanes by = DPESTIM_AT(row + l, k);
                     of_a -= DPESTIM_AT(a, k) * by;
                     of_b -= DPESTIM_AT(b, k) * by;
@@ -65,7 +92,7 @@ DPESTIM_WIDE static void dpestim_factor(ptrdiff_t n, const double *covariance, c
             for (int l = 0; l < DPESTIM_PRIORS; l += step) {
                 double *a = low + DPESTIM_ROW(i) + l;
                 dpestim_lanes of_a = DPESTIM_AT(a, j);
-                for (ptrdiff_t k = 0; k < j; k++) of_a -= DPESTIM_AT(a, k) * DPESTIM_AT(row + l, k);
+                for (ptrdiff_t k = from; k < j; k++) of_a -= DPESTIM_AT(a, k) * DPESTIM_AT(row + l, k);
                 DPESTIM_AT(a, j) = of_a * DPESTIM_AT(row + l, j);
             }
     }

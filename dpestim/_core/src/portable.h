@@ -32,6 +32,17 @@
 #define DPESTIM_FETCH_TO_WRITE(address) ((void)0)
 #endif
 
+/* What an int32_t was before this added 1: threads that count with it get different numbers. */
+#if DPESTIM_GNU
+#define DPESTIM_NEXT(number) __atomic_fetch_add((number), 1, __ATOMIC_RELAXED)
+#elif defined(_MSC_VER)
+#include <intrin.h>
+#define DPESTIM_NEXT(number) ((int32_t)_InterlockedExchangeAdd((volatile long *)(number), 1))
+#else
+#include <stdatomic.h>
+#define DPESTIM_NEXT(number) atomic_fetch_add_explicit((_Atomic int32_t *)(number), 1, memory_order_relaxed)
+#endif
+
 /* Before a loop whose steps do not depend on each other. */
 #if DPESTIM_GNU && defined(__clang__)
 #define DPESTIM_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")

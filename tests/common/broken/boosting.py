@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
-from dpestim.ensemble.rounds import Cost, Histograms
+from dpestim.ensemble.cost import Cost
+from dpestim.ensemble.rounds import Histograms
 
 
 class ForgetsTheSecondResidual(DPGradientBoostingClassifier):

@@ -3,6 +3,7 @@
 import itertools
 import math
 import pickle
+import threading
 from dataclasses import replace
 from fractions import Fraction
 from unittest import mock
@@ -16,9 +17,10 @@ from dpestim import config_context
 from dpestim._core import boosting as kernel
 from dpestim.central.additive.law import LARGEST
 from dpestim.ensemble import DPGradientBoostingClassifier, DPGradientBoostingRegressor
+from dpestim.ensemble.cost import Cost
 from dpestim.ensemble.curve import bins_for, merged, settled
 from dpestim.ensemble.pairs import Pairs
-from dpestim.ensemble.rounds import Cost, Histograms, boost, start_of
+from dpestim.ensemble.rounds import Histograms, boost, start_of, unsure_of
 from dpestim.linear_model import DPLinearRegression
 from dpestim.rng import WordSource
 from dpestim.statistics.calibrated_noise import Answers
@@ -464,6 +466,63 @@ def test_sums_are_those_of_numpy_for_any_number_of_threads(kind):
         rows.add(1, change)
         assert (rows._pass(1) == expected).all()
         assert (rows._pass(1) == expected).all()  # (scores move once)
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3])
+def test_whoever_is_free_takes_rows_of_any_run_and_each_once(runs):
+    n, rng = 100_003, np.random.default_rng(4)
+    codes, targets = rng.integers(0, 256, (2, n), dtype=np.uint8), rng.uniform(-1, 1, n)
+    scores, taken, sums = np.zeros((n, 1)), np.zeros(runs, np.int32), np.zeros((256, 1), np.int64)
+    given = codes[0], rng.normal(size=(256, 1)), codes[1], targets, 0
+    for own in (runs - 1, 0):  # (the first takes all that there is)
+        kernel.sum_residuals(*given, own, taken, scores, sums)
+    assert (scores[:, 0] == given[1][codes[0], 0]).all()
+    expected = np.zeros((256, 1), np.int64)
+    np.add.at(expected, codes[1], reference(scores, targets, 0))
+    assert (sums == expected).all()
+    for own, counts in ((-1, taken), (runs, taken), (0, np.full(runs, -1, np.int32)), (0, np.zeros(0, np.int32))):
+        with pytest.raises(ValueError, match=r"run|pieces"):
+            kernel.sum_residuals(*given, own, counts, scores, sums)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_what_is_done_beside_a_pass_is_done_once_and_fails_the_pass(n_jobs):
+    codes = np.zeros(400_000, np.uint8)
+    rows = Histograms([codes], [1], np.zeros(len(codes)), 0, None, None, None, n_jobs)
+    done, here = [], threading.get_ident()
+    rows.beside(lambda: done.append(threading.get_ident()))
+    assert len(done) == (n_jobs == 1)
+    for _ in range(200):  # (passes are short: the other thread may come too late for some of them)
+        rows._pass(0)
+        if done:
+            break
+    rows._pass(0)
+    assert len(done) == 1
+    assert (done[0] == here) == (n_jobs == 1)
+
+    def asked():
+        rows.beside(lambda: 1 // 0)
+        for _ in range(200):
+            rows._pass(0)
+
+    with pytest.raises(ZeroDivisionError):
+        asked()
+
+
+def test_errors_are_those_of_the_curves_that_are_returned():
+    """Standard errors are found beside the last passes: of each curve once nothing moves it any more."""
+    n, rng = 60_000, np.random.default_rng(0)
+    codes = [np.zeros(n, np.uint8), *rng.integers(0, 20, (3, n), dtype=np.uint8)]
+    y = (codes[1] + rng.normal(0, 5, n) > 10).astype(float)
+    for n_jobs, n_rounds in itertools.product((1, 2), (1, 3)):
+        cost = Cost(4, n_rounds, 1, True, False)
+        law, answers = cost.law(1, Fraction(1, 1 << 20)), Answers(WordSource(0))
+        rows = Histograms(codes, [1, 20, 20, 20], y, 1, cost, law, answers, n_jobs)
+        curves, _, errors = boost(rows, [False, *[True] * 3], 64, n_rounds, 1, 1e4, 1.0, n)
+        unsure = unsure_of(curves[0], float(curves[0].counts[0]), 1e4 * 9 / 8 / n_rounds, 1)
+        assert len(errors) == 3
+        for curve, found in zip(curves[1:], errors):
+            assert (found == curve.deviations(unsure)).all()
 
 
 def test_threads_change_nothing():

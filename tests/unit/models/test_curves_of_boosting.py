@@ -3,6 +3,7 @@
 import itertools
 import math
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -91,8 +92,9 @@ def terms(cls, kind, most):
         counts = rng.uniform(0, 400, size)
         bins = np.r_[np.arange(size - 1) * 9 // (size - 1), 9] if size > 10 else np.arange(size)
         uncertain = np.full(bins.max() + 1, 3.0)
-        out.append(cls(counts, bins, uncertain, 0.1, steps_of(counts, ordered), 0.2, 4.0, np.zeros(max(kind, 1)), most,
-                       0.9, 0.5, ordered))
+        out.append(cls(counts, bins, uncertain, 0.1, partial(steps_of, counts, ordered), 0.2, 4.0,
+                       np.zeros(max(kind, 1)), most, 0.9, 0.5, ordered))
+        out[-1].prepare()
     return out
 
 
@@ -139,8 +141,8 @@ def test_curves_that_are_learned_at_once_in_several_threads_are_those_learned_in
     def learned(seed):
         rng, size = np.random.default_rng(seed), 256
         counts, bins = rng.uniform(0, 400, size), np.r_[np.arange(size - 1) * 63 // (size - 1), 63]
-        alike = [Curve(counts, bins, np.full(64, 3.0), 0.1, steps_of(counts, True), 0.2, 4.0, np.zeros(1), 10.0, 1.0,
-                       in_order=True) for _ in range(2)]
+        alike = [Curve(counts, bins, np.full(64, 3.0), 0.1, partial(steps_of, counts, True), 0.2, 4.0, np.zeros(1),
+                       10.0, 1.0, in_order=True) for _ in range(2)]
         for k, curve in itertools.product(range(1, 41), alike):  # (so that most of the time is the kernel's)
             curve.measure(rng.normal(scale=300, size=(64, 1)), math.sqrt(k), 1, alike, np.zeros(1))
         return np.stack([np.stack([curve.scores[:, 0], curve.deviations(0.01)[:, 0]]) for curve in alike])

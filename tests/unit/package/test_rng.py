@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -441,14 +442,72 @@ def test_an_error_in_a_thread_is_raised_after_all_threads_ended():
 
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_threads_that_are_busy_elsewhere_are_not_waited_for(pieces, monkeypatch):
-    """The pool's only thread hangs: this one does the work, and the pool forgets what it was asked."""
-    release = threading.Event()
-    with ThreadPoolExecutor(1) as pool:
-        hanging = pool.submit(release.wait, 5)
-        monkeypatch.setattr(parallel, "_get_pool", lambda size: pool)
-        assert parallel.run(lambda a, b: (a, b), 2, 2, pieces) == [(0, 1), (1, 2)]
-        assert not hanging.done()
-        release.set()
+    """The only helper hangs: this thread does the work, and what was asked of the helper keeps nothing alive."""
+    release, jobs = threading.Event(), SimpleQueue()
+    monkeypatch.setattr(parallel, "_jobs", jobs)
+    monkeypatch.setattr(parallel, "_n_helpers", 1)
+    helper = threading.Thread(target=lambda: (release.wait(5), parallel._help(jobs)), daemon=True)
+    helper.start()
+    rows = np.zeros(1)
+    held = weakref.ref(rows)
+    assert parallel.run(lambda a, b, rows=rows: (a, b), 2, 2, pieces) == [(0, 1), (1, 2)]
+    del rows
+    assert held() is None
+    assert not jobs.empty()
+    release.set()
+    met = threading.Barrier(2)
+    parallel.run(lambda a, b: met.wait(5), 2, 2)  # (it takes up what comes next)
+    assert jobs.empty()
+
+
+def test_interrupts_are_raised_when_threads_have_ended():
+    begun, ended = threading.Event(), []
+
+    def task(a, b):
+        if threading.current_thread() is threading.main_thread():
+            begun.wait(5)
+            raise KeyboardInterrupt
+        begun.set()
+        time.sleep(0.02)
+        ended.append(a)
+
+    with pytest.raises(KeyboardInterrupt):
+        parallel.run(task, 2, 2)
+    assert len(ended) == 1
+    # helpers live on, whatever a task raised in them
+    for error in (SystemExit, KeyboardInterrupt):
+        def fails(a, b, error=error):
+            if threading.current_thread() is not threading.main_thread():
+                begun.set()
+                raise error
+            begun.wait(5)
+
+        begun.clear()
+        with pytest.raises(error):
+            parallel.run(fails, 2, 2)
+    assert parallel.run(lambda a, b: a, 2, 2) == [0, 1]
+
+
+def test_threads_within_threads_do_not_wait_for_each_other():
+    def outer(a, b):
+        return sum(parallel.run(lambda a, b: b - a, 100, 3, 2))
+
+    for _ in range(50):
+        assert parallel.run(outer, 5, 3) == [100] * len(parallel.run(lambda a, b: 0, 5, 3))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no os.fork on this platform")
+def test_a_forked_child_has_helpers_of_its_own():
+    parallel.run(lambda a, b: 0, 3, 3)
+    child = os.fork()
+    if child == 0:
+        met = threading.Barrier(2)
+        try:
+            parallel.run(lambda a, b: met.wait(5), 2, 2)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_stage_is_drawn_in_one_way_only():
