@@ -77,6 +77,7 @@ cdef class PlainEntries:
     cdef object file, connection, execute, lock, connections, failed, longest, blocks, plain, zero, name, durability
     cdef object local, substitution, add_remove, uuid, relation, version, insert, key, after
     cdef bytes path, log
+    cdef tuple names
     cdef str rest, relation_name, date
     cdef int64_t second
     cdef uint64_t above, below, most, least, device, inode
@@ -136,12 +137,13 @@ cdef class PlainEntries:
         epsilon, seeded = guarantee.epsilon, guarantee.seeded
         if isinstance(epsilon, float) or (seeded is not False and seeded is not True and seeded is not None):
             return 0
-        cdef list names = []
-        for column in columns:
-            if type(column) is not str:
+        # (read once, as another thread may put those of its release there)
+        cdef tuple names = self.names
+        if names is None or names[0] is not columns or names[1] is not estimator:
+            names = self._named(estimator, columns)
+            if names is None:
                 return 0
-            names.append(quoted(column))
-        cdef str model = guarantee.model, what = "[" + ", ".join(names) + "]"
+        cdef str model = guarantee.model
         # (Python asks for signals, and may collect garbage, while it writes an int: in no transaction)
         cdef str rows = "null" if n_rows is None else str(n_rows)
         more, under = epsilon.as_integer_ratio()
@@ -152,13 +154,26 @@ cdef class PlainEntries:
         try:
             if not self._holds(handle.uuid) or not self._is_current():  # (of these only the first runs Python)
                 return 0
-            return self._entered(estimator, what, more, under, model, "local" if local else self.relation_name,
+            return self._entered(names, more, under, model, "local" if local else self.relation_name,
                                  "yes" if seeded else "no" if seeded is False else "unknown", n_rows, rows)
         finally:
             _go_on_collecting()
             self.lock.release()
 
     # ---------------------------------------------------------------- inside
+
+    cdef tuple _named(self, str estimator, columns):
+        """Return (columns, estimator, columns as text, both as JSON) and keep it; None where a column is no string."""
+        cdef list parts = []
+        for column in columns:
+            if type(column) is not str:
+                return None
+            parts.append(quoted(column))
+        cdef str what = "[" + ", ".join(parts) + "]"
+        names = columns, estimator, what, f"{quoted(estimator)}, {quoted(what)}"
+        if type(columns) is tuple:  # (a list may hold others by then)
+            self.names = names
+        return names
 
     cdef bint _holds(self, uuid) except -1:
         """Whether all is known of this ledger, in numbers that are the kernel's."""
@@ -198,14 +213,13 @@ cdef class PlainEntries:
             self.connections[self.name] = self.connections.pop(self.name)
         return not self.connection.in_transaction
 
-    cdef _entered(self, str estimator, str columns, uint64_t more, uint64_t under, str model, str relation, str seeded,
-                  n_rows, str rows):
+    cdef _entered(self, tuple names, uint64_t more, uint64_t under, str model, str relation, str seeded, n_rows, str rows):
         cdef uint64_t facts[3]
         try:
             self.execute("BEGIN IMMEDIATE")
             # (what is collected before the lock is taken may charge by another way: then nothing is held)
             if (not self.holds or self.execute("PRAGMA data_version").fetchone()[0] != self.version
-                    or not self._write(estimator, columns, more, under, model, relation, seeded, n_rows, rows)):
+                    or not self._write(names, more, under, model, relation, seeded, n_rows, rows)):
                 self.execute("ROLLBACK")
                 return 0
             self.execute("COMMIT")
@@ -222,8 +236,8 @@ cdef class PlainEntries:
             self.file.known = None
         return number
 
-    cdef bint _write(self, str estimator, str columns, uint64_t more, uint64_t under, str model, str relation,
-                     str seeded, n_rows, str rows) except -1:
+    cdef bint _write(self, tuple names, uint64_t more, uint64_t under, str model, str relation, str seeded, n_rows,
+                     str rows) except -1:
         """Write an entry, and hold what is after it; False where too little is left or a number is large."""
         cdef uint64_t above = self.above * under + more * self.below, below = self.below * under
         cdef uint64_t common = _common(above, below)
@@ -241,13 +255,13 @@ cdef class PlainEntries:
             self.second = now // 1_000_000_000
         cdef str time = f"{self.date}.{now // 1000 % 1_000_000:06d}+00:00"
         # as `dpestim.privacy.account.link` has it
-        cdef str text = (f'["{self.head}", {number}, "{time}", "release", {quoted(estimator)}, {quoted(columns)}, "", '
+        cdef str text = (f'["{self.head}", {number}, "{time}", "release", {names[3]}, "", '
                          f'"{one}", "0", "{one}", "0", "{model}", "{relation}", "{seeded}", '
                          f'{rows}, "{total}", {self.rest}]')
         found = SHA256.copy()
         found.update(text.encode())
         cdef str head = found.hexdigest()
-        self.execute(self.insert, (number, time, "release", estimator, columns, "", one, "0", one, "0", model, relation,
+        self.execute(self.insert, (number, time, "release", names[1], names[2], "", one, "0", one, "0", model, relation,
                                    seeded, n_rows, total, *self.after, head))
         self.execute(f"PRAGMA user_version = {number}")
         self.length, self.above, self.below, self.head, self.total = number, above, below, head, total

@@ -337,6 +337,20 @@ def test_an_object_of_a_file_that_was_closed_enters_nothing(path):
     assert len(ledger) == 4
 
 
+def test_each_entry_has_the_names_of_its_own_release(path):
+    """... though the texts of the last ones are kept: of the same tuple and the same estimator alone."""
+    ledger, _ = charged(path)
+    columns, names = ("a", "b"), ["a", "b"]
+    for estimator, given in [("GRR", columns), ("GRR", columns), ("OUE", columns), ("OUE", names), ("OUE", names),
+                             ("GRR", ("a",)), ("GRR", columns)]:
+        ledger.charge(TENTH, estimator=estimator, columns=given)
+        found = ledger.entries()[-1]
+        assert (found["estimator"], found["columns"]) == (estimator, list(given))
+        names.append("c")
+    assert entered_by_kernel(store.opened(ledger.path))
+    ledger.verify()
+
+
 @pytest.mark.parametrize("size", [512, 4096])
 def test_pages_are_small_and_may_have_any_size(path, size):
     """... as those of files that older versions made, of 4096 bytes."""
