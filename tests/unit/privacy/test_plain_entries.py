@@ -339,15 +339,15 @@ def test_an_object_of_a_file_that_was_closed_enters_nothing(path):
 
 def test_each_entry_has_the_names_of_its_own_release(path):
     """... though the texts of the last ones are kept: of the same tuple and the same estimator alone."""
-    ledger, _ = charged(path)
+    ledger, file = charged(path)
     columns, names = ("a", "b"), ["a", "b"]
     for estimator, given in [("GRR", columns), ("GRR", columns), ("OUE", columns), ("OUE", names), ("OUE", names),
                              ("GRR", ("a",)), ("GRR", columns)]:
         ledger.charge(TENTH, estimator=estimator, columns=given)
+        assert entered_by_kernel(file)
         found = ledger.entries()[-1]
         assert (found["estimator"], found["columns"]) == (estimator, list(given))
         names.append("c")
-    assert entered_by_kernel(store.opened(ledger.path))
     ledger.verify()
 
 
