@@ -10,7 +10,7 @@ from dpestim import parallel
 from dpestim._core import encode
 from dpestim.inputs.columns import is_missing, other_names, parts, plain_values
 from dpestim.inputs.domains import MISSING, category_array
-from dpestim.inputs.integer_ranges import UNSIGNED, as_unsigned, integer_range
+from dpestim.inputs.integer_ranges import UNSIGNED, as_unsigned, integer_range, length_of
 
 #: A look-up table replaces a bisection for integers that span at most this much.
 _LARGEST_TABLE = 1 << 22
@@ -55,14 +55,14 @@ class CategoryEncoder:
 
     def __init__(self, categories, name, fewest=2):
         self.name = name
+        if type(categories) is range and length_of(categories) > 1 << 32:  # (codes are of 32 bits)
+            raise ValueError(f"categories of {name} must be at most 2**32: for more of them take a sketch of an open "
+                             "column, HCMSFrequencyEstimator(categories=None)")
         self.range, self._listed = integer_range(categories), None
         if self.range is None:
             self._listed = category_array(categories, name)
             self.range = integer_range(self._listed)
         self.n_categories = len(self._listed) if self.range is None else self.range[2]
-        if self.n_categories > 1 << 32:  # (of a Python range: codes are of 32 bits)
-            raise ValueError(f"categories of {name} must be at most 2**32: for more of them take a sketch of an open "
-                             "column, HCMSFrequencyEstimator(categories=None)")
         self.dtype = smallest_dtype(max(2, self.n_categories))
         self._missing = None
         self._slots = {}  # tables made when they are needed; they tell how X looked, and so never leave this process

@@ -57,8 +57,13 @@ def integer_range(categories):
     return found
 
 
+def length_of(values):
+    """Return how many values a `range` has, of any size (`len` knows no more than 63 bits)."""
+    return max(0, -((values.start - values.stop) // values.step))
+
+
 def _range_of(values):
-    low, n = values.start, values.stop - values.start  # (`len` knows no more than 63 bits)
+    low, n = values.start, values.stop - values.start
     if values.step != 1 or n < 2 or low < -(1 << 63) or values.stop > 1 << 63:
         return None
     return _INT64, low, n

@@ -43,8 +43,9 @@ class CategoryColumn(Column):
 
     def is_like(self, other):
         """Tell whether categories, in order, and law are the same; long arrays are not made into Python values."""
-        if type(other) is type(self) and self.encoder.range is not None and self.encoder.range == other.encoder.range:
-            return self.law == other.law
+        if type(other) is type(self) and self.encoder.range is not None and other.encoder.range is not None:
+            # (first and how many: the same integers of another dtype are the same categories)
+            return self.encoder.range[1:] == other.encoder.range[1:] and self.law == other.law
         mine, theirs = self.categories, getattr(other, "categories", None)
         if type(other) is not type(self) or mine is None or theirs is None or (
             mine.dtype != theirs.dtype or mine.dtype.kind not in "biu"

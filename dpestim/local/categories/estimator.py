@@ -21,6 +21,8 @@ from dpestim.local.server import Server
 _DENSE_CELLS = 1 << 24
 #: Columns of servers by class and parameters, of so many, and of no more categories: they may keep tables.
 _known, _MOST_KNOWN, _MOST_CATEGORIES = {}, 64, 1 << 12
+#: What columns are made by: a client may have one of its own, and so others may not have its columns.
+_MAKERS = frozenset({"_codes_of", "_declare", "_encoder", "_law", "_law_arguments", "_made", "_share", "_with_laws"})
 #: Types of parameters that are equal where value and type are (floats by their digits: 0.0 is not -0.0).
 _EQUAL = frozenset({bool, int, float, str, type(None)})
 
@@ -59,17 +61,18 @@ class CategoryClient(Client):
 
         They never change, and most servers of a process have the same: to make them takes longer than to count some
         thousand reports. The list is read each time, as an array may be another one by now. A class of somebody else's
-        may make a law of more than its parameters, such as an attribute, and so shares nothing.
+        may make a law of more than its parameters, such as an attribute, and so shares nothing, nor does an object that
+        makes it in its own way.
         """
         declared = self.categories
         if type(declared) is not list or len(declared) != 1 or not type(self).__module__.startswith("dpestim."):
             return None
         values, found = declared[0], None
         if type(values) is range:
-            found = values if values.stop - values.start <= _MOST_CATEGORIES else None
+            found = values if abs(values.stop - values.start) <= _MOST_CATEGORIES else None
         elif type(values) is np.ndarray and values.dtype.kind in "iu" and values.size <= _MOST_CATEGORIES:
             found = values.dtype.str, values.shape, values.tobytes()
-        if found is None or self._each is not None:
+        if found is None or self._each is not None or not _MAKERS.isdisjoint(vars(self)):
             return None
         own = [getattr(self, name) for name in law_parameters(type(self)) if name != "categories"]
         kinds = tuple(map(type, own))

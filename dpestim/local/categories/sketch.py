@@ -63,7 +63,12 @@ class Sketch(CategoricalRandomizer):
 
     @cached_property
     def columns(self):
-        """The hashes, uint32 of shape (k, bits of a code)."""
+        """The hashes, uint32 of shape (k, bits of a code); servers share them, and so nobody changes them."""
+        out = self._made_columns()
+        out.setflags(write=False)
+        return out
+
+    def _made_columns(self):
         k, m, n_bits = self.n_hashes, self.n_buckets, (self.n_categories - 1).bit_length()
         size = m.bit_length() - 1
         if self.is_exact:

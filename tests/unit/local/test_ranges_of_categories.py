@@ -8,7 +8,7 @@ import pytest
 
 from dpestim._core import encode
 from dpestim.inputs import CategoryEncoder, integer_range, ranges_read_once
-from dpestim.local import GRRFrequencyEstimator, HCMSFrequencyEstimator
+from dpestim.local import CMSFrequencyEstimator, GRRFrequencyEstimator, HCMSFrequencyEstimator
 from dpestim.local.categories import estimator as estimator_module
 from dpestim.testing.tools import same_state
 
@@ -60,7 +60,11 @@ def test_other_ranges_of_python_are_lists(values):
 def test_a_range_may_be_long_and_says_so_where_it_is_too_long():
     est = HCMSFrequencyEstimator(1.0, categories=[range(1 << 32)]).fit(np.array([[5], [(1 << 32) - 1]]))
     assert est.n_users_ == 2
-    for values in (range((1 << 32) + 1), range(1 << 63)):
+    other = HCMSFrequencyEstimator(1.0, categories=[range(1, 1 << 32)]).fit(np.array([[5]]))
+    assert not other._columns.same_law(est._columns)
+    with pytest.raises(ValueError, match="same categories"):
+        est.merge(other)
+    for values in (range((1 << 32) + 1), range(1 << 63), range(1 << 70), range(0, 1 << 63, 2), range(1 << 70, 0, -3)):
         with pytest.raises(ValueError, match="at most 2\\*\\*32"):
             HCMSFrequencyEstimator(1.0, categories=[values]).fit(np.array([[5]]))
     for values in (range(1), range(7, 7)):
@@ -212,6 +216,21 @@ def test_a_law_that_is_made_of_more_than_parameters_is_nobody_elses():
     assert found == [1.0, 2.0]
 
 
+def test_a_law_of_one_object_is_nobody_elses(monkeypatch):
+    monkeypatch.setattr(estimator_module, "_known", {})
+    strange, plain = (GRRFrequencyEstimator(1.0, categories=[range(9)]) for _ in range(2))
+    strange._law = lambda encoder, column, n_columns: strange._randomizer.make(5.0, encoder.n_categories)
+    found = [float(server.aggregate(np.zeros((3, 1), np.uint8)).privacy_.epsilon) for server in (strange, plain)]
+    assert found == [5.0, 1.0]
+
+
+def test_what_servers_share_cannot_be_changed_through_one_of_them():
+    for cls in (CMSFrequencyEstimator, HCMSFrequencyEstimator):
+        server = cls(1.0, categories=[range(9)])
+        with pytest.raises(ValueError, match="read-only"):
+            server.randomizer().columns[:] = 0
+
+
 def test_columns_that_are_remembered_are_few_and_short(monkeypatch):
     known = {}
     monkeypatch.setattr(estimator_module, "_known", known)
@@ -219,7 +238,8 @@ def test_columns_that_are_remembered_are_few_and_short(monkeypatch):
         GRRFrequencyEstimator(epsilon, categories=[np.arange(3)]).aggregate(np.zeros((3, 1), np.uint8))
     assert 0 < len(known) <= 64
     known.clear()
-    GRRFrequencyEstimator(1.0, categories=[np.arange(1 << 13)]).aggregate(np.zeros((3, 1), np.uint16))
+    for values in (np.arange(1 << 13), range(1 << 13), range(1 << 13, 0, -1)):
+        GRRFrequencyEstimator(1.0, categories=[values]).aggregate(np.zeros((3, 1), np.uint16))
     assert not known
     for wrong in (-1.0, 0.0, np.nan, "1"):
         for _ in range(2):

@@ -73,6 +73,8 @@ def test_between_the_oldest_and_the_newest_all_that_names_scikit_learn_is_run():
     # (a file that imports scikit-learn and of which no test is chosen names it in no test)
     assert files("sklearn") - NOT_ABOUT_SKLEARN <= of.keys()
     assert {"test_the_best_columns_are_chosen_and_named"} <= of["test_naive_bayes.py"]
+    assert {"test_isotonic_is_the_projection_on_a_ranking"} <= of.get("test_postprocessing.py", set())
+    assert {"test_what_set_output_lacks_is_found_before_anything_is_charged"} <= of["test_answers.py"]
     for name, chosen in tools["ALONE"].items():
         (path,) = [path for path in TESTS if path.name == name]
         assert all(f"\ndef {test}(" in path.read_text() for test in chosen)
