@@ -4,6 +4,7 @@ import os
 import threading
 from collections import deque
 from contextlib import nullcontext
+from contextvars import Context
 from functools import lru_cache
 from numbers import Integral
 from queue import SimpleQueue
@@ -73,53 +74,82 @@ def _share(n, n_steps, start):
 
     def work():
         step = None
-        while left:
-            try:
-                k = left.popleft()
-            except IndexError:  # another thread was quicker
-                break
-            step = step or start()  # (made by those alone who find something to do)
-            step(k)
+        try:
+            while left:
+                try:
+                    k = left.popleft()
+                except IndexError:  # another thread was quicker
+                    break
+                step = step or start()  # (made by those alone who find something to do)
+                step(k)
+        except BaseException:
+            left.clear()  # (nobody begins what is no longer asked for)
+            raise
 
     jobs = [_Job(work) for _ in range(1, n)]
     try:
         _put(jobs)
         work()
-    finally:
+        _end(jobs)
+    except BaseException:
         # wait for all that have begun, so that no thread writes after a failure
-        errors = [job.end() for job in jobs]
-    for error in errors:
-        if error is not None:
-            raise error
+        _end(jobs)
+        raise
+    errors = [job.raised() for job in jobs]
+    try:
+        for error in errors:
+            if error is not None:
+                raise error
+    finally:
+        error = errors = None  # (an error holds this frame, which is not to hold the error)
+
+
+def _end(jobs):
+    """Wait until nobody does any of these jobs or will; an interrupt is raised after that, however many come."""
+    try:
+        for job in jobs:
+            job.end()
+    except BaseException:
+        _end(jobs)
+        raise
 
 
 class _Job:
     """What a helper is asked to call once: a future, with less to do between two threads that wait for each other."""
 
-    __slots__ = ("_call", "_error", "_free", "_over")
+    __slots__ = ("_call", "_error", "_over", "_taker", "_waits")
 
     def __init__(self, call):
-        self._call, self._error, self._free, self._over = call, None, threading.Lock(), threading.Lock()
-        self._over.acquire()
+        self._call, self._error, self._taker, self._over, self._waits = call, None, {}, False, threading.Lock()
+        self._waits.acquire()
 
     def begin(self):
         """Call it, unless nobody waits for it any more."""
-        if not self._free.acquire(blocking=False):
+        if self._taker.setdefault(0, "helper") != "helper":
             return
         try:
             self._call()
         except BaseException as error:
             self._error = error
         finally:
-            self._call = None
-            self._over.release()
+            self._call, self._over = None, True
+            self._waits.release()
+            self = None  # (the error holds this frame)
 
     def end(self):
-        """Wait until it is over if it has begun, and see to it that it does not begin; return what it raised."""
-        if not self._free.acquire(blocking=False):
-            self._over.acquire()
+        """Wait until it is over if it has begun, and see to it that it does not begin.
+
+        An interrupt may come between any two steps of this: it can be called again, then and at any time.
+        """
+        if self._taker.setdefault(0, "nobody") == "helper":
+            while not self._over:
+                self._waits.acquire()
         self._call = None  # (helpers that hang keep jobs, and nothing of what these were about)
-        return self._error
+
+    def raised(self):
+        """Return what it raised, and keep it no longer."""
+        error, self._error = self._error, None
+        return error
 
 
 def one_thread(n_columns=_WIDE):
@@ -137,13 +167,19 @@ def _controller():
 
 
 def _put(jobs):
-    """Hand jobs to helpers, of which there are as many as were ever asked for at a time."""
+    """Hand jobs to helpers, of which there are as many as were ever asked for at a time, or could be had."""
     global _n_helpers
     with _lock:
         while _n_helpers < len(jobs):
-            # (a daemon: it waits for jobs as long as there is a process)
-            threading.Thread(target=_help, args=(_jobs,), name=f"dpestim_{_n_helpers}", daemon=True).start()
+            # (a daemon: it waits for jobs as long as there is a process, and in no context: not in its first caller's)
+            helper = threading.Thread(target=Context().run, args=(_help, _jobs), name=f"dpestim_{_n_helpers}",
+                                      daemon=True)
+            try:
+                helper.start()
+            except RuntimeError:  # (the system gives no more threads: those that are there do it, or this one alone)
+                break
             _n_helpers += 1
+        jobs = jobs[:_n_helpers]
     for job in jobs:
         _jobs.put(job)
 

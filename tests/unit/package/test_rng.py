@@ -1,9 +1,13 @@
 """Word sources: secure, seeded, disjoint, and safe across forks and processes."""
 
+import contextlib
+import contextvars
 import copy
+import gc
 import itertools
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -486,6 +490,133 @@ def test_interrupts_are_raised_when_threads_have_ended():
         with pytest.raises(error):
             parallel.run(fails, 2, 2)
     assert parallel.run(lambda a, b: a, 2, 2) == [0, 1]
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no signal to a thread on this platform")
+def test_a_second_interrupt_waits_for_helpers_too():
+    """Whoever waits for helpers may be interrupted, and again: no thread writes once that is raised."""
+    begun, ended, waits = threading.Event(), [], [True]
+
+    def interrupt(*_):
+        if waits:
+            raise KeyboardInterrupt
+
+    def task(a, b):
+        if threading.current_thread() is threading.main_thread():
+            begun.wait(5)
+            return
+        begun.set()
+        for _ in range(3):
+            time.sleep(0.05)
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(0.05)
+        ended.append(a)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            parallel.run(task, 2, 2)
+        waits.clear()
+        met = list(ended)
+        time.sleep(0.3 * (not met))  # (no signal comes after this test)
+        assert len(met) == 1
+    finally:
+        waits.clear()
+        signal.signal(signal.SIGINT, before)
+
+
+def test_an_interrupt_between_any_two_steps_of_a_wait_can_be_followed_by_another_wait():
+    """Each line of `end`, before and after a helper has begun, in place of wherever a signal may come."""
+    for begins, line in itertools.product((False, True), range(1, 9)):
+        job, seen = parallel._Job(lambda: None), []
+        if begins:
+            job.begin()
+
+        def trace(frame, event, arg, line=line, seen=seen):
+            if frame.f_code is not parallel._Job.end.__code__:
+                return None
+            seen.append(event)
+            if len(seen) == line:
+                raise KeyboardInterrupt
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        with contextlib.suppress(KeyboardInterrupt):
+            try:
+                job.end()
+            finally:
+                sys.settrace(before)
+        waiting = threading.Thread(target=job.end, daemon=True)
+        waiting.start()
+        waiting.join(5)
+        assert not waiting.is_alive()
+
+
+@pytest.mark.parametrize("who", ["caller", "helper", "both"])
+def test_nothing_is_begun_after_a_failure_and_an_error_that_was_raised_keeps_nothing(who):
+    met, done, rows = threading.Barrier(2), [], np.zeros(1)
+
+    def start():
+        met.wait(5)
+        fails = (threading.current_thread() is threading.main_thread()) == (who == "caller") or who == "both"
+
+        def step(k):
+            if fails:
+                raise ZeroDivisionError(rows)
+            done.append(k)
+            time.sleep(0.005)
+
+        return step
+
+    held = weakref.ref(rows)
+    gc.collect()
+    gc.disable()
+    try:
+        with contextlib.suppress(ZeroDivisionError):
+            parallel.walk(start, 200, 2)
+        rows = start = None
+        for _ in range(100):  # (a helper leaves its frame a moment later)
+            time.sleep(0.01 * (held() is not None))
+        assert held() is None
+    finally:
+        gc.enable()
+    assert len(done) < 100
+
+
+def test_where_no_thread_can_be_started_this_one_does_all(monkeypatch):
+    """After a charge a fit is not to fail for that; helpers that there are help."""
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    jobs = SimpleQueue()
+    monkeypatch.setattr(parallel, "_jobs", jobs)
+    monkeypatch.setattr(parallel, "_n_helpers", 0)
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert parallel.run(lambda a, b: (a, b), 4, 4) == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    assert jobs.empty()
+    assert parallel._n_helpers == 0
+
+
+def test_helpers_keep_no_context(monkeypatch):
+    """Threads may start in the context of who starts them (Python 3.14): a helper would keep its first caller's."""
+    class Inherits(threading.Thread):
+        def start(self):
+            context, run = contextvars.copy_context(), self.run
+            self.run = lambda: context.run(run)
+            super().start()
+
+    monkeypatch.setattr(parallel, "_jobs", SimpleQueue())
+    monkeypatch.setattr(parallel, "_n_helpers", 0)
+    monkeypatch.setattr(threading, "Thread", Inherits)
+    here, met = contextvars.ContextVar("here", default=0), threading.Barrier(2)
+    here.set(1)
+
+    def task(a, b):
+        met.wait(5)
+        return here.get()
+
+    assert sorted(parallel.run(task, 2, 2)) == [0, 1]
 
 
 def test_threads_within_threads_do_not_wait_for_each_other():
