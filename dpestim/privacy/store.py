@@ -43,6 +43,8 @@ _locks = {}
 _connections = {}
 #: connections of the parent, kept so that a forked child does not close what is not its own
 _inherited = []
+#: paths in the middle of whose transactions this process was forked: it has no locks there, and SQLite believes in them
+_cut = set()
 #: folder of temporary ledgers -> when it is looked through again for those of dead processes
 _next_sweep = {}
 #: paths of the ledgers that this process has used
@@ -295,6 +297,9 @@ def _raise_as_ledger_error(error, path, file):
 
 def _connect(path, durability, write):
     """Return this process's connection to the file that is at the path now."""
+    if path in _cut:
+        raise LedgerError(f"{path} cannot be used here, because this process was forked in the middle of an operation "
+                          "on it, by a signal handler or a finalizer: use it in another process")
     try:
         status = os.stat(path)
     except OSError:
@@ -378,7 +383,10 @@ _held = []
 
 
 def _before_fork():
-    """Let no fork happen in the middle of a transaction: the child would inherit SQLite's belief in a lock it lacks."""
+    """Let no fork happen in the middle of a transaction: the child would inherit SQLite's belief in a lock it lacks.
+
+    A signal handler or finalizer in this thread's own transaction may fork all the same: `_cut` has the path then.
+    """
     while True:
         for lock in [lock for lock in list(_locks.values()) if lock not in _held]:
             lock.acquire()  # first these: whoever holds one of them may be waiting for the other
@@ -402,8 +410,10 @@ def _after_fork_in_child():
     _lock = threading.RLock()
     _held.clear()
     _locks.clear()
-    _inherited.extend(file.connection for file in _connections.values())
+    found = dict(_connections)
+    _inherited.extend(file.connection for file in found.values())
     _connections.clear()
+    _cut.update(path for path, file in found.items() if file.connection.in_transaction)
 
 
 if hasattr(os, "register_at_fork"):
