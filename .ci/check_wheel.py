@@ -50,12 +50,9 @@ SKLEARN_TESTS = (
 CHOSEN = "not law and (not ci or second)"
 #: Files that are about scikit-learn as a whole.
 WHOLE = [ROOT / "tests" / "common" / f"test_{name}.py" for name in ("sklearn", "mechanisms")]
-#: What names nothing of scikit-learn, and alone enters a part of it (`SelectorMixin`, names of components, the call of
-#: isotonic regression with weights), or expects what depends on the version (names that set_output asks for).
+#: What names nothing of scikit-learn, and alone enters a part of it (`SelectorMixin`, and names of components).
 ALONE = {"test_naive_bayes.py": {"test_the_best_columns_are_chosen_and_named"},
-         "test_clusters.py": {"test_the_face"},
-         "test_postprocessing.py": {"test_isotonic_is_the_projection_on_a_ranking"},
-         "test_answers.py": {"test_what_set_output_lacks_is_found_before_anything_is_charged"}}
+         "test_clusters.py": {"test_the_face"}}
 
 USE = """
 import subprocess, sys

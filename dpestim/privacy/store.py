@@ -235,6 +235,10 @@ def transacted(path, durability, write, use, *arguments):
                 _disconnect(path)
                 file = _connect(path, durability, write)
             file.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            if write and _has_log(path):  # begun here, as another program had changed the mode: the next one has none
+                _disconnect(path)
+                file = _connect(path, durability, write)
+                file.execute("BEGIN IMMEDIATE")
             found = use(file, *arguments)
             file.execute("COMMIT")
             done = True
@@ -309,7 +313,9 @@ def _connect(path, durability, write):
             "estimator that was made, cloned, pickled or used inside `with ledger:` stays bound to that ledger; "
             "set_params(ledger=...) binds it to another one.)"
         ) from None
-    if os.access(f"{path}-wal", os.F_OK):
+    if _has_log(path):
+        _disconnect(path)  # whoever closes such a file last ends the log; and the command below works if none is open
+    if _has_log(path):
         raise LedgerError(f"{path} was put in WAL mode by another program, so that part of the account is in another "
                           "file: run PRAGMA journal_mode=DELETE")
     key = (os.getpid(), status.st_dev, status.st_ino, durability)
@@ -346,6 +352,11 @@ def _connect(path, durability, write):
         _connections[path] = file
     _close_oldest()
     return file
+
+
+def _has_log(path):
+    """Tell whether a file was put in WAL mode, so that what was written last is beside it."""
+    return os.access(f"{path}-wal", os.F_OK)
 
 
 def _close_oldest():
