@@ -43,6 +43,8 @@ _locks = {}
 _connections = {}
 #: connections of the parent, kept so that a forked child does not close what is not its own
 _inherited = []
+#: paths in the middle of whose transactions this process was forked: it has no locks there, and SQLite believes in them
+_cut = set()
 #: folder of temporary ledgers -> when it is looked through again for those of dead processes
 _next_sweep = {}
 #: paths of the ledgers that this process has used
@@ -233,6 +235,10 @@ def transacted(path, durability, write, use, *arguments):
                 _disconnect(path)
                 file = _connect(path, durability, write)
             file.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            if write and _has_log(path):  # begun here, as another program had changed the mode: the next one has none
+                _disconnect(path)
+                file = _connect(path, durability, write)
+                file.execute("BEGIN IMMEDIATE")
             found = use(file, *arguments)
             file.execute("COMMIT")
             done = True
@@ -295,6 +301,9 @@ def _raise_as_ledger_error(error, path, file):
 
 def _connect(path, durability, write):
     """Return this process's connection to the file that is at the path now."""
+    if path in _cut:
+        raise LedgerError(f"{path} cannot be used here, because this process was forked in the middle of an operation "
+                          "on it, by a signal handler or a finalizer: use it in another process")
     try:
         status = os.stat(path)
     except OSError:
@@ -304,7 +313,9 @@ def _connect(path, durability, write):
             "estimator that was made, cloned, pickled or used inside `with ledger:` stays bound to that ledger; "
             "set_params(ledger=...) binds it to another one.)"
         ) from None
-    if os.access(f"{path}-wal", os.F_OK):
+    if _has_log(path):
+        _disconnect(path)  # whoever closes such a file last ends the log; and the command below works if none is open
+    if _has_log(path):
         raise LedgerError(f"{path} was put in WAL mode by another program, so that part of the account is in another "
                           "file: run PRAGMA journal_mode=DELETE")
     key = (os.getpid(), status.st_dev, status.st_ino, durability)
@@ -343,6 +354,11 @@ def _connect(path, durability, write):
     return file
 
 
+def _has_log(path):
+    """Tell whether a file was put in WAL mode, so that what was written last is beside it."""
+    return os.access(f"{path}-wal", os.F_OK)
+
+
 def _close_oldest():
     """Close connections that were not used for long, but none in use."""
     for path in list(_connections)[:-_MOST_CONNECTIONS]:
@@ -378,7 +394,10 @@ _held = []
 
 
 def _before_fork():
-    """Let no fork happen in the middle of a transaction: the child would inherit SQLite's belief in a lock it lacks."""
+    """Let no fork happen in the middle of a transaction: the child would inherit SQLite's belief in a lock it lacks.
+
+    A signal handler or finalizer in this thread's own transaction may fork all the same: `_cut` has the path then.
+    """
     while True:
         for lock in [lock for lock in list(_locks.values()) if lock not in _held]:
             lock.acquire()  # first these: whoever holds one of them may be waiting for the other
@@ -402,8 +421,10 @@ def _after_fork_in_child():
     _lock = threading.RLock()
     _held.clear()
     _locks.clear()
-    _inherited.extend(file.connection for file in _connections.values())
+    found = dict(_connections)
+    _inherited.extend(file.connection for file in found.values())
     _connections.clear()
+    _cut.update(path for path, file in found.items() if file.connection.in_transaction)
 
 
 if hasattr(os, "register_at_fork"):

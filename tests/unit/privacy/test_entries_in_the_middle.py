@@ -233,6 +233,37 @@ def test_a_child_that_is_forked_in_the_middle_of_an_entry_collects_garbage(path)
     assert ledger.spent().epsilon == Fraction(3, 10)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("use", ["kernel", "reading"])
+def test_a_child_that_is_forked_in_the_middle_is_refused_at_once(path, monkeypatch, use):
+    """It inherits SQLite's belief in locks that are its parent's: it would wait for itself, or read with none."""
+    ledger, statements = watched(path)
+    monkeypatch.setattr(store, "_PATIENCE", 0.1)
+    codes = []
+
+    def tried(charge):
+        try:
+            charge()
+        except LedgerError as error:
+            return "was forked in the middle" in str(error)
+        return False
+
+    def fork():
+        child = os.fork()
+        if not child:
+            os._exit(0 if tried(lambda: ledger.charge(TENTH)) and tried(lambda: len(ledger)) else 3)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+    if use == "kernel":
+        statements.before["INSERT"] = fork
+        ledger.charge(TENTH, **CHARGE)
+    else:
+        ledger._reading(lambda file: fork())
+    assert codes == [0]
+    assert ledger.charge(TENTH, **CHARGE) == 4 + (use == "kernel")
+    ledger.verify()
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 def test_signal_handlers_that_charge_count_and_overdraw_nothing(path):
     ledger, unit, done = Ledger(1, path=path, durability="fast"), PrivacyGuarantee(Fraction(1, 1000)), []

@@ -232,6 +232,41 @@ def test_what_others_wrote_is_seen_at_once(path):
     outside.close()
 
 
+@pytest.mark.parametrize("use", ["kernel", "other way", "reading"])
+def test_a_log_that_an_open_handle_was_made_to_begin_is_ended_by_it(path, use):
+    """Another program put the file in WAL mode and closed it: then the next statement here begins a log of its own."""
+    ledger = Ledger(10, path=path)
+    for _ in range(3):
+        ledger.charge(TENTH)
+    handle = ledger.for_users("north") if use == "other way" else ledger
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode=WAL").fetchone() == ("wal",)
+    assert len(ledger) == 3 if use == "reading" else handle.charge(TENTH) == 4
+    before = len(ledger)
+    assert not path.with_name(f"{path.name}-wal").exists()
+    assert store.opened(ledger.path).execute("PRAGMA journal_mode").fetchone() == ("persist",)
+    for number in (before + 1, before + 2):
+        assert ledger.charge(TENTH) == number
+    assert ledger.spent().epsilon == Fraction(before + 2, 10)
+    Ledger.open(path).verify()
+
+
+def test_a_handle_lets_others_end_the_log_of_another_program(path):
+    ledger, other = Ledger(10, path=path), sqlite3.connect(path, isolation_level=None)
+    ledger.charge(TENTH)
+    ledger.charge(TENTH)
+    other.execute("PRAGMA journal_mode=WAL")
+    assert len(ledger) == 2  # begins a log here
+    other.execute("SELECT * FROM terms").fetchall()  # ... and it is shared
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="WAL mode by another program"):
+            ledger.charge(TENTH)
+    assert other.execute("PRAGMA journal_mode=DELETE").fetchone() == ("delete",)
+    assert ledger.charge(TENTH) == 3
+    other.close()
+    ledger.verify()
+
+
 @pytest.mark.parametrize("durability", ["FULL", "Fast", "", None, True, 1, ["full"], b"full"])
 def test_a_durability_that_is_none_is_refused(durability, path):
     with pytest.raises(ValueError, match="durability must be 'full' or 'fast'"):
