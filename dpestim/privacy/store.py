@@ -21,7 +21,9 @@ from dpestim.exceptions import LedgerError
 
 #: What the first page of a ledger's file says, besides that it is SQLite's.
 _APPLICATION = 0x64706573
-#: Bytes of a page: an entry is written in whole pages, twice, and takes about half of one of these.
+#: Bytes of a page: an entry is written in whole pages, twice, and takes about half of one of these. (As SQLite does by
+#: default, this relies on a disk that loses power to leave alone what lies beside the bytes that it writes. Where one
+#: does not, entries beside the last ones may be damaged, which whoever opens the file notices.)
 _PAGE = 1024
 #: Seconds that a process waits for others that are charging.
 _PATIENCE = 60
