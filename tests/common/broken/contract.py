@@ -2,6 +2,7 @@
 
 import copy
 import threading
+import time
 
 import numpy as np
 
@@ -19,12 +20,20 @@ from dpestim.local.numbers.pm import PM
 from dpestim.privacy.config import get_config
 
 
+def on_the_main_thread():
+    """Tell whether this is the main thread, which then waits, so that other threads take blocks, too."""
+    here = threading.current_thread() is threading.main_thread()
+    if here:
+        time.sleep(0.02)
+    return here
+
+
 class ThreadNoise(OLH):
     """Noise belongs to the thread that happens to run the block."""
 
     def privatize(self, codes, words, out):
         super().privatize(codes, words, out)
-        out[:, 2] = (out[:, 2] + (threading.current_thread() is threading.main_thread())) % self.n_buckets
+        out[:, 2] = (out[:, 2] + on_the_main_thread()) % self.n_buckets
 
 
 class ThreadNumbers(PM):
@@ -32,7 +41,7 @@ class ThreadNumbers(PM):
 
     def privatize(self, codes, words, out):
         super().privatize(codes, words, out)
-        out[:, 0] = (out[:, 0] + (threading.current_thread() is threading.main_thread())) % self.n_counts
+        out[:, 0] = (out[:, 0] + on_the_main_thread()) % self.n_counts
 
 
 class Louder(Columns):
