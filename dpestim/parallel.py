@@ -9,12 +9,15 @@ from functools import lru_cache
 from numbers import Integral
 from queue import SimpleQueue
 
+import joblib.parallel
 from joblib import effective_n_jobs
 from threadpoolctl import ThreadpoolController
 
 #: Columns from which on BLAS would take several threads for a block of rows.
 _WIDE = 64
 
+#: What joblib keeps of each thread's contexts; where a version of it keeps that elsewhere, it is asked.
+_contexts = getattr(joblib.parallel, "_backend", None)
 _lock = threading.Lock()
 _jobs = SimpleQueue()
 _n_helpers = 0
@@ -65,7 +68,14 @@ def walk(start, n_steps, n_jobs=None, most=None):
 
 def threads(n_steps, n_jobs=None, most=None):
     """Return how many threads `walk` shares so many steps among."""
-    return min(effective_n_jobs(n_jobs), n_steps, n_steps if most is None else most) if n_steps > 1 else 1
+    if n_steps <= 1 or (n_jobs is None and not _may_be_in_context()):
+        return 1
+    return min(effective_n_jobs(n_jobs), n_steps, n_steps if most is None else most)
+
+
+def _may_be_in_context():
+    """Tell whether joblib may say how many threads None is here: to ask it takes as long as counting some thousands."""
+    return not isinstance(_contexts, threading.local) or bool(vars(_contexts))
 
 
 def _share(n, n_steps, start):

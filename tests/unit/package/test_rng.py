@@ -14,12 +14,13 @@ import threading
 import time
 import weakref
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs, parallel_backend
 
 from dpestim import parallel, rng
 from dpestim._core import build, rare
@@ -673,3 +674,24 @@ def test_the_known_words_are_those_of_counter_mode():
     stream = modes.Cipher(modes.AES(bytes(32)), modes.CTR(rng._OFFSET.to_bytes(16, "big"))).encryptor()
     assert stream.update(bytes(len(rng._KNOWN))) == rng._KNOWN
     assert WordReader(bytes(32)).dense(0, 0, 0, 0, 8).tobytes() == rng._KNOWN
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_none_is_what_a_context_of_joblib_says(backend, keeps, monkeypatch):
+    """... in the thread that is in it; also of a joblib that keeps its contexts elsewhere."""
+    if not keeps:
+        monkeypatch.setattr(parallel, "_contexts", None)
+    with ThreadPoolExecutor(1) as pool:
+        assert parallel.threads(8) == 1
+        with parallel_backend(backend, n_jobs=3):
+            assert (parallel.threads(8), parallel.threads(2), parallel.threads(8, 2)) == (3, 2, 2)
+            assert pool.submit(parallel.threads, 8).result() == 1
+            with parallel_backend(backend, n_jobs=2):
+                assert parallel.threads(8) == 2
+            assert parallel.threads(8) == 3
+        assert parallel.threads(8) == 1
+        found = Parallel(n_jobs=2, backend="threading")(delayed(parallel.threads)(8) for _ in range(4))
+    assert found == [effective_n_jobs(None)] * 4
+    for n_jobs in (None, 1, 2, -1):
+        assert parallel.threads(100, n_jobs) == min(effective_n_jobs(n_jobs), 100)
